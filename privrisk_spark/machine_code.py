@@ -38,11 +38,11 @@ SOURCES = (
     "search/boxes/arrays.py",
     "search/boxes/bounds.py",
     "search/boxes/search.py",
-    "sharing/averages.py",
     "sharing/graph.py",
     "sharing/level_boxes.py",
     "sharing/level_search.py",
     "sharing/pair_lattice.py",
+    "sharing/walking.py",
 )
 """Files, below ``kernels``, of all that compiled functions call and read."""
 

@@ -11,30 +11,33 @@ from scipy import linalg
 Edges = Sequence[tuple[int, int]]
 
 
-def adjacency(n: int, edges: Edges) -> np.ndarray:
+def adjacency(n: int, edges: Edges, *, directed: bool = False) -> np.ndarray:
+    """1 where the first tells the second."""
     a = np.zeros((n, n))
     for u, v in edges:
         if u != v:
-            a[u, v] = a[v, u] = 1.0
+            a[u, v] = 1.0
+            if not directed:
+                a[v, u] = 1.0
     return a
 
 
-def generator(n: int, edges: Edges, leak: str) -> np.ndarray:
+def generator(n: int, edges: Edges, leak: str, *, directed: bool = False) -> np.ndarray:
     """``A - D``, or ``D^-1 A - I`` with ones for those without friends."""
-    a = adjacency(n, edges)
+    a = adjacency(n, edges, directed=directed)
     if leak == "laplacian":
         return a - np.diag(a.sum(axis=1))
-    return walk(n, edges) - np.eye(n)
+    return walk(n, edges, directed=directed) - np.eye(n)
 
 
-def walk(n: int, edges: Edges) -> np.ndarray:
+def walk(n: int, edges: Edges, *, directed: bool = False) -> np.ndarray:
     """The row-stochastic leak matrix."""
-    a = adjacency(n, edges)
+    a = adjacency(n, edges, directed=directed)
     return np.array([row / row.sum() if row.any() else np.eye(n)[i] for i, row in enumerate(a)]).reshape(n, n)
 
 
-def kernel(n: int, edges: Edges, leak: str, time: float) -> np.ndarray:
-    return linalg.expm(time * generator(n, edges, leak))
+def kernel(n: int, edges: Edges, leak: str, time: float, *, directed: bool = False) -> np.ndarray:
+    return linalg.expm(time * generator(n, edges, leak, directed=directed))
 
 
 def risk(phi: float, k: np.ndarray, trust: np.ndarray, u: int, v: int) -> float:
@@ -42,9 +45,10 @@ def risk(phi: float, k: np.ndarray, trust: np.ndarray, u: int, v: int) -> float:
     return phi * sum(k[v, j] * trust[u, j] for j in range(len(k)))
 
 
-def common_friends(n: int, edges: Edges, i: int, j: int) -> list[int]:
-    a = adjacency(n, edges)
-    return [f for f in range(n) if a[i, f] and a[j, f]]
+def common_friends(n: int, edges: Edges, i: int, j: int, *, directed: bool = False) -> list[int]:
+    """Who is told by i and tells j."""
+    a = adjacency(n, edges, directed=directed)
+    return [f for f in range(n) if a[i, f] and a[f, j]]
 
 
 def consistent(friends: Sequence[Sequence[int]], heights: Sequence[int], x: Sequence[int], consistency: str) -> int:

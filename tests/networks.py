@@ -13,6 +13,6 @@ NETWORKS = st.integers(1, 8).flatmap(
 )
 
 
-def graph_of(n: int, edges: Edges) -> Graph:
+def graph_of(n: int, edges: Edges, *, directed: bool = False) -> Graph:
     u, v = (np.array([edge[end] for edge in edges], dtype=np.int32) for end in (0, 1))
-    return Graph.of_edges(n, u, v)
+    return Graph.of_edges(n, u, v, directed=directed)

@@ -1,13 +1,18 @@
 """Diffusion read from the other end: what a function of users is, on average, where information has spread to.
 
 ``(K g)(v) = Σ_j K_vj g(j)`` is a series of means over friends, ``Σ_k weights[k] B^k g`` (:mod:`.diffusion`), and needs
-no row of K. Two properties of means make it cheap, both proved for every graph:
+no row of K. Three properties of means make it cheap, all proved:
 
 * All later terms lie between the least and the greatest value of ``B^k g``. Once these are close, the rest of the
   series is their middle, off by at most half their distance times the weights that are left. One more term needs the
   friends of the wanted users alone.
+* Where edges go both ways, there is a measure m with ``m_i B_ij = m_j B_ji``: the number of friends, or 1 for each.
+  So ``(B^(j+k) g)(v) = <B^j h, B^k g>`` with ``h = e_v/m_v`` and ``<x, y> = Σ m x y``: two more terms need a short walk
+  from v. B makes no norm larger, nor moves a constant c, so that by Cauchy and Schwarz all terms behind these are off
+  from c by at most ``|B^j h| |B^k g - c|``; c is the mean of g.
 * A mean of rounded values is off by no more than the worst of them. So values are kept as integers of 16 bits between
-  the least and the greatest one, whose sums are exact; what they were rounded by is added up as a bound.
+  the least and the greatest one, or of 8 where that does, whose sums are exact; what they were rounded by is added up
+  as a bound.
 
 A function that is 0 but at a few users is walked from these as long as they are few. Where 16 bits do not keep the
 bound that is asked for, the series is added up in float64.
@@ -19,24 +24,38 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.sharing.diffusion import Leak, Series, expected, rate
 from privrisk_spark.kernels.sharing.graph import Graph
-from privrisk_spark.machine_code import compiled
-
-Codes = npt.NDArray[np.uint16]
-
-WIDTH = 64
-"""Functions averaged at once: a user's codes are two lines of a cache."""
-
-BYTES_OF_A_USER = 4 * WIDTH
-"""Of working memory, besides the graph."""
-
-_TOP = 65535
-_FLUSH = 65536
-"""Codes whose sum is below 2^32."""
+from privrisk_spark.kernels.sharing.walking import (
+    DIVISOR,
+    KEPT,
+    MEASURE,
+    NARROW_TOP,
+    TOLD,
+    TOP,
+    WIDTH,
+    Codes,
+    Lists,
+    NarrowCodes,
+    Seen,
+    Sums,
+    clear,
+    encode,
+    fill,
+    lists_of,
+    meet,
+    narrow,
+    narrow_codes,
+    nothing_seen,
+    pull,
+    push,
+    step,
+    survey,
+    turned,
+    wide_codes,
+)
 
 _HALF = 0.5001
 """What a code is off by, in units of its scale, with room for the arithmetic in float64 around it."""
@@ -46,6 +65,15 @@ _SPARSE = 32
 
 _LISTED = 2
 """Steps by lists, whatever they cost, before 16 bits are given up."""
+
+_MET, _MET_TOGETHER = 128, 64
+"""A walk from a wanted user visits at most one of so many edges, and those of a function together."""
+
+_GUESSED = 2.0
+"""How many times the error is guessed to be when it is worth to find it."""
+
+_NARROW = 0.5
+"""Share of the error that may be spent once codes of 8 bits are used."""
 
 _UP = 2.0**-52
 
@@ -140,7 +168,9 @@ def averages(graph: Graph, leak: Leak, series: Series, functions: Functions, wit
     steps = np.full(functions.n, -1, dtype=np.int64)
     # Those that soon reach many users have more steps in common.
     edges = np.zeros(functions.n, dtype=np.int64)
-    np.add.at(edges, np.repeat(np.arange(functions.n), np.diff(functions.first)), graph.degree[functions.users])
+    np.add.at(
+        edges, np.repeat(np.arange(functions.n), np.diff(functions.first)), graph.transposed.degree[functions.users]
+    )
     order = np.argsort(edges, kind="stable")
     for begin in range(0, functions.n, WIDTH):
         rows = order[begin : begin + WIDTH]
@@ -170,140 +200,227 @@ def _largest(first: LongArray, values: FloatArray) -> FloatArray:
     return found
 
 
+@dataclass(eq=False)
+class _Near:
+    """Walks from the wanted users of a function."""
+
+    steps: LongArray
+    guess: FloatArray
+    """About ``|B^steps h|`` of each, where the measure of all users together is 1."""
+    size: FloatArray | None = None
+    """At least that, once it is known."""
+
+
+@dataclass(eq=False)
+class _Function:
+    """One function, and what of its series is added up."""
+
+    users: LongArray
+    values: FloatArray
+    wanted: LongArray
+    within: float
+    centre: float
+    """Its mean by the measure."""
+    largest: float
+    near: _Near | None
+    totals: FloatArray
+    spent: float
+    """What is added up is off by, at most."""
+    error: float = np.inf
+    steps: int = -1
+
+
+class _Columns:
+    """Functions as codes: after ``at`` steps a value is ``low + scale code``, off by at most ``off``."""
+
+    def __init__(self) -> None:
+        self.at, self.off = np.zeros(WIDTH, np.int64), np.zeros(WIDTH)
+        self.low, self.scale = np.zeros(WIDTH), np.zeros(WIDTH)
+        self.seen = nothing_seen()
+        self.norm = np.zeros(WIDTH)
+        """At least the norm of the coded values less the centre, where the measure of all users together is 1."""
+
+    def range(self, c: int) -> tuple[float, float]:
+        """Least and greatest coded value of a function."""
+        low, scale = float(self.low[c]), float(self.scale[c])
+        return low + scale * float(self.seen.least[c]), low + scale * float(self.seen.most[c])
+
+
 @dataclass(frozen=True, eq=False)
 class _Walked:
     """A graph with room for a block of functions: ``B g = (kept g + Σ g of the friends)/divisor``."""
 
     graph: Graph
-    kept: LongArray
-    divisor: LongArray
+    own: FloatArray
+    """Kept, divisor and measure of each user, as :mod:`.walking` has them."""
+    mass: float
     weights: FloatArray
     left: FloatArray
     """At least the weights of all later terms, of each term; what the weights were rounded by is in ``rounding``."""
     rounding: float
     old: Codes
     new: Codes
-    value: FloatArray
-    room: FloatArray
-    marked: BoolArray
-    support: LongArray
+    narrowed: NarrowCodes
+    listed: Lists
+    met: Lists
 
     @classmethod
     def of(cls, graph: Graph, leak: Leak, series: Series) -> _Walked:
         degree, n = graph.degree, graph.n
+        own = np.zeros((n, 4))
         if leak == "stochastic":
-            kept, divisor = (degree == 0).astype(np.int64), np.maximum(degree, 1)
+            own[:, KEPT], own[:, DIVISOR] = degree == 0, np.maximum(degree, 1)
+            own[:, MEASURE] = own[:, DIVISOR]
         else:
-            q = int(rate(graph, leak))
-            kept, divisor = (q - degree, np.full(n, q)) if q else (np.ones(n, np.int64), np.ones(n, np.int64))
+            q = rate(graph, leak)
+            own[:, KEPT], own[:, DIVISOR], own[:, MEASURE] = (q - degree if q else 1.0), q or 1.0, 1.0
+        own[:, TOLD] = graph.transposed.degree
         weights = series.weights
         sums = np.array([math.fsum(weights[: k + 1].tolist()) for k in range(len(weights))])
         most = int(degree.max(initial=0))
-        rounding = (most + 2 * len(weights) + 16) * (len(weights) + 1) * _UP
         return cls(
             graph,
-            kept,
-            divisor,
+            own,
+            float(own[:, MEASURE].sum()),
             weights,
             np.maximum(1.0 - sums, 0.0) + 2 * _UP,
-            rounding,
-            _codes(n),
-            _codes(n),
-            np.zeros(n),
-            np.zeros(n),
-            np.zeros(n, dtype=np.bool_),
-            np.zeros(n, dtype=np.int64),
+            (most + 2 * len(weights) + 16) * (len(weights) + 1) * _UP,
+            wide_codes(n),
+            wide_codes(n),
+            narrow_codes(n),
+            lists_of(n),
+            lists_of(n),
         )
 
     def block(self, some: Functions, within: FloatArray) -> tuple[FloatArray, FloatArray, LongArray]:
         """Average up to :data:`WIDTH` functions, as :class:`Averages` has it; the error is infinite where it fails."""
-        b, indptr, indices = some.n, self.graph.indptr, self.graph.indices
-        budget = max(len(indices) // _SPARSE, 1)
-        error, steps = np.full(b, np.inf), np.full(b, -1, dtype=np.int64)
-        totals = [np.zeros(int(size)) for size in np.diff(some.wanted_first)]
-        wanted = [some.wanted[a:z] for a, z in zip(some.wanted_first, some.wanted_first[1:], strict=False)]
-        at, off, spent = np.zeros(WIDTH, np.int64), np.zeros(WIDTH), np.zeros(WIDTH)
-        low, scale = np.zeros(WIDTH), np.zeros(WIDTH)
-        least, most = np.zeros(WIDTH, np.uint16), np.zeros(WIDTH, np.uint16)
-        open_still: list[int] = []
-        zeros = np.zeros(WIDTH, np.uint16)
-        lists: list[tuple[LongArray, Codes]] = [(self.support[:0].copy(), self.old[:0, 0].copy())] * WIDTH
-        for c in range(b):
-            users, given = some.users[some.first[c] : some.first[c + 1]], some.values[some.first[c] : some.first[c + 1]]
-            size, k = len(users), 0
-            self.support[:size], self.value[users] = users, given
-            spent[c] = self.rounding * float(np.abs(given).max(initial=0.0))
-            while True:
-                here = self.support[:size]
-                reached = self.value[here]
-                totals[c] += self.weights[k] * self.value[wanted[c]]
-                zero = [0.0] if size < self.graph.n else []
-                bottom = min([*zero, *([float(reached.min())] if size else [])])
-                top = max([*zero, *([float(reached.max())] if size else [])])
-                end = self._ending(k, bottom, top, 0.0, spent[c], within[c])
-                if end is not None:
-                    more = end[0] == k + 1
-                    if more:
-                        sums = np.zeros(len(wanted[c]))
-                        _pull(indptr, indices, self.kept, self.divisor, self.value, wanted[c], sums)
-                        totals[c] += self.weights[k + 1] * sums
-                    totals[c] += end[1]
-                    error[c], steps[c] = end[2], end[0]
-                    break
-                if int(self.graph.degree[here].sum()) > budget:
-                    unit = (top - bottom) / _TOP
-                    if spent[c] + self.left[k] * _HALF * unit <= within[c]:
-                        scale[c], low[c], off[c], at[c] = unit, bottom, _HALF * unit, k
-                        least[c], most[c] = 0, _TOP
-                        zeros[c] = round(-bottom / unit) if zero else 0
-                        lists[c] = (here.copy(), np.rint((reached - bottom) / unit).astype(np.uint16))
-                        open_still.append(c)
-                        break
-                    if k >= _LISTED:
-                        break
-                size = _push(
-                    indptr, indices, self.kept, self.divisor, self.value, self.room, self.marked, self.support, size
-                )
-                k += 1
-            self.value[self.support[:size]] = 0.0
-        old, new = self.old, self.new
-        if open_still:
-            old[:] = zeros
-            for c in open_still:
-                old[lists[c][0], c] = lists[c][1]
-        while True:
-            for c in list(open_still):
-                k = int(at[c])
-                bottom, top = low[c] + scale[c] * float(least[c]), low[c] + scale[c] * float(most[c])
-                end = self._ending(k, bottom, top, off[c], spent[c], within[c])
-                if end is None and spent[c] + self.left[k] * off[c] <= within[c] and k + 1 < len(self.weights):
-                    continue
-                open_still.remove(c)
-                if end is None:
-                    continue
-                if end[0] == k + 1:
-                    totals[c] += self.weights[k + 1] * self._at(old, c, wanted[c], low[c], scale[c])
-                totals[c] += end[1]
-                error[c], steps[c] = end[2], end[0]
-            if not open_still:
-                break
-            for c in open_still:
-                at[c] += 1
-                totals[c] += self.weights[at[c]] * self._at(old, c, wanted[c], low[c], scale[c])
-                spent[c] += self.weights[at[c]] * off[c]
-            shift, width = least.astype(np.float64), np.maximum(most.astype(np.float64) - least, 1.0)
-            least[:], most[:] = _TOP, 0
-            _step(indptr, indices, self.kept, self.divisor, old, new, shift, _TOP / width, least, most)
-            low += scale * shift
-            scale *= width / _TOP
-            off += _HALF * scale
-            old, new = new, old
-        return np.concatenate([np.zeros(0), *totals]), error, steps
+        columns = _Columns()
+        functions = [self._function(some, c, float(within[c])) for c in range(some.n)]
+        rows = self.new.reshape(WIDTH, -1)
+        opened = [c for c, one in enumerate(functions) if self._by_lists(one, columns, c, rows[c])]
+        if opened:
+            turned(rows, self.old)
+            self._by_codes(functions, columns, opened)
+        totals = np.concatenate([np.zeros(0), *(one.totals for one in functions)])
+        return totals, np.array([one.error for one in functions]), np.array([one.steps for one in functions], np.int64)
 
-    def _ending(
-        self, k: int, bottom: float, top: float, off: float, spent: float, within: float
-    ) -> tuple[int, float, float] | None:
-        """Whether the series may end with term k, or with k + 1 at the wanted users alone.
+    def _function(self, some: Functions, c: int, within: float) -> _Function:
+        here, there = slice(*some.first[c : c + 2].tolist()), slice(*some.wanted_first[c : c + 2].tolist())
+        users, values, wanted = some.users[here], some.values[here], some.wanted[there]
+        largest = float(np.abs(values).max(initial=0.0))
+        centre = float((self.own[users, MEASURE] * values).sum()) / self.mass if self.mass else 0.0
+        totals = np.zeros(len(wanted))
+        return _Function(users, values, wanted, within, centre, largest, None, totals, self.rounding * largest)
+
+    def _by_lists(self, one: _Function, columns: _Columns, c: int, row: Codes) -> bool:
+        """Walk a function by lists while they are short; whether it then goes on as codes, which ``row`` becomes."""
+        graph, back, lists = self.graph, self.graph.transposed, self.listed
+        size, k, coded = len(one.users), 0, False
+        fill(lists, one.users, one.values)
+        while True:
+            value = lists.state[:, 0]
+            one.totals += self.weights[k] * value[one.wanted]
+            bottom, top, counted, square, edges = survey(self.own, lists, size, one.centre).tolist()
+            if size < graph.n:
+                bottom, top = min(bottom, 0.0), max(top, 0.0)
+            end = self._ending(one, k, bottom, top, 0.0)
+            if end is not None:
+                if end[0] > k:
+                    one.totals += self.weights[k + 1] * pull(graph.indptr, graph.indices, self.own, value, one.wanted)
+                one.totals += end[1]
+                one.steps, one.error = end[0], end[2]
+                break
+            if edges > max(len(graph.indices) // _SPARSE, 1):
+                one.near = self._near(one)
+                square += max(self.mass - counted, 0.0) * one.centre**2
+                norm = math.sqrt(square / self.mass) * (1 + (graph.n + 64) * _UP)
+                if self._meeting(one, k, norm, 0.0, value, 0.0, 1.0):
+                    break
+                unit = (top - bottom) / TOP
+                if one.spent + self.left[k] * _HALF * unit <= one.within:
+                    columns.scale[c], columns.low[c], columns.off[c], columns.at[c] = unit, bottom, _HALF * unit, k
+                    columns.seen.least[c], columns.seen.most[c], columns.norm[c] = 0, TOP, norm + _HALF * unit
+                    encode(lists, size, bottom, unit, row)
+                    coded = True
+                    break
+                if k >= _LISTED:
+                    break
+            size = push(back.indptr, back.indices, self.own, lists, size)
+            k += 1
+        clear(lists, size)
+        return coded
+
+    def _by_codes(self, functions: list[_Function], columns: _Columns, opened: list[int]) -> None:
+        """Walk functions by codes until each has ended, or cannot keep its error."""
+        old, new = self.old, self.new
+        while True:
+            for c in list(opened):
+                one, k, off = functions[c], int(columns.at[c]), float(columns.off[c])
+                low, scale = float(columns.low[c]), float(columns.scale[c])
+                end = self._ending(one, k, *columns.range(c), off)
+                if end is not None:
+                    if end[0] > k:
+                        one.totals += self.weights[k + 1] * self._next(old, c, one.wanted, low, scale)
+                    one.totals += end[1]
+                    one.steps, one.error = end[0], end[2]
+                elif (
+                    not self._meeting(one, k, float(columns.norm[c]), off, old[:, c], low, scale)
+                    and one.spent + self.left[k] * off <= one.within
+                    and k + 1 < len(self.weights)
+                ):
+                    continue
+                opened.remove(c)
+            if not opened:
+                return
+            for c in opened:
+                one, columns.at[c] = functions[c], columns.at[c] + 1
+                weight = float(self.weights[columns.at[c]])
+                one.totals += weight * self._next(old, c, one.wanted, float(columns.low[c]), float(columns.scale[c]))
+                one.spent += weight * float(columns.off[c])
+            self._step(functions, columns, opened, old, new)
+            old, new = new, old
+
+    def _step(self, functions: list[_Function], columns: _Columns, opened: list[int], old: Codes, new: Codes) -> None:
+        """One step of all columns, from codes of 8 bits those that can afford it."""
+        seen, none = columns.seen, np.zeros(WIDTH)
+        shift = seen.least.astype(np.float64)
+        width = np.maximum(seen.most - shift, 1.0)
+        off = columns.off + _HALF * columns.scale * width / NARROW_TOP
+        affordable = [
+            c for c in opened
+            if functions[c].spent + self.left[columns.at[c]] * off[c] <= _NARROW * functions[c].within
+        ]  # fmt: skip
+        if len(affordable) < len(opened):
+            self._stepped(old, new, shift, TOP / width, seen)
+        if affordable:
+            columns.off[affordable] = off[affordable]
+            narrow(old, shift, NARROW_TOP / width, self.narrowed)
+            factor = np.full(WIDTH, TOP / NARROW_TOP)
+            if len(affordable) == len(opened):
+                self._stepped(self.narrowed, new, none, factor, seen)
+            else:
+                # Each function is found by itself: what others cannot afford does not change it.
+                apart, of_apart = wide_codes(self.graph.n), nothing_seen()
+                self._stepped(self.narrowed, apart, none, factor, of_apart)
+                for c in affordable:
+                    new[:, c] = apart[:, c]
+                    seen.least[c], seen.most[c] = of_apart.least[c], of_apart.most[c]
+                    seen.first[c], seen.second[c] = of_apart.first[c], of_apart.second[c]
+        columns.low += columns.scale * shift
+        columns.scale *= width / TOP
+        columns.off += _HALF * columns.scale
+        for c in opened:
+            low, scale = columns.low[c] - functions[c].centre, columns.scale[c]
+            parts = scale**2 * seen.second[c] / self.mass, 2 * scale * low * seen.first[c] / self.mass, low**2
+            rounding = (self.graph.n + 64) * _UP * sum(abs(part) for part in parts)
+            columns.norm[c] = math.sqrt(max(sum(parts), 0.0) + rounding)
+
+    def _stepped(self, old: Codes | NarrowCodes, new: Codes, shift: FloatArray, factor: FloatArray, seen: Seen) -> None:
+        sums: Sums = np.zeros(0, np.uint32) if old.dtype == np.uint16 else np.zeros(0, np.uint16)
+        step(self.graph.indptr, self.graph.indices, self.own, old, new, sums, shift, factor, seen)
+
+    def _ending(self, one: _Function, k: int, bottom: float, top: float, off: float) -> tuple[int, float, float] | None:
+        """Whether the series may end with term k, or with k + 1 at the wanted users alone, by the range of term k.
 
         Returns
         -------
@@ -315,139 +432,62 @@ class _Walked:
             if last >= len(self.weights):
                 return None
             left = float(self.left[last])
-            error = (spent + (self.weights[last] * off if last > k else 0.0) + left * (half + off)) * (1 + 16 * _UP)
-            if error <= within:
+            spent = one.spent + (float(self.weights[last]) * off if last > k else 0.0)
+            error = (spent + left * (half + off)) * (1 + 16 * _UP)
+            if error <= one.within:
                 return last, left * middle, error
         return None
 
-    def _at(self, old: Codes, c: int, wanted: LongArray, low: float, scale: float) -> FloatArray:
+    def _near(self, one: _Function) -> _Near | None:
+        """Walks of one or two steps from the wanted users, if edges go both ways and they are short."""
+        graph, edges = self.graph, len(self.graph.indices)
+        degree = graph.degree[one.wanted]
+        if graph.directed or not len(one.wanted) or int(degree.sum()) > max(edges // _MET_TOGETHER, 1):
+            return None
+        first, places = _rows(graph.indptr, one.wanted)
+        ends = np.concatenate([[0], np.cumsum(graph.degree[graph.indices[places]])])
+        visited = degree + np.diff(ends[first])
+        steps = np.where(visited <= max(edges // _MET, 1), 2, 1)
+        cost = np.where(steps == 2, visited, degree)
+        if int(cost.sum()) > max(edges // _MET_TOGETHER, 1):
+            return None
+        return _Near(steps, np.sqrt(self.mass / np.maximum(visited, 1)))
+
+    def _meeting(
+        self, one: _Function, k: int, norm: float, off: float, column: FloatArray | Codes, low: float, scale: float
+    ) -> bool:
+        """End the series a few terms behind k, by walks from the wanted users, if that keeps the error; whether it did.
+
+        Term k is ``low + scale column``, but for ``off``, and the norm that of the coded values less the centre.
+        """
+        near = one.near
+        later = self.weights[k + 1 : k + 3]
+        # Terms behind the last one must be at least as many steps behind term k as the walks have.
+        if near is None or len(later) < max(int(near.steps.max()) - 1, 1):
+            return False
+        steps = np.minimum(near.steps, len(later))
+        left, weight = self.left[k + steps], np.cumsum(later)[steps - 1]
+
+        def error_of(size: FloatArray) -> float:
+            return float((one.spent + weight * off + left * (size * norm + off)).max())
+
+        if error_of(near.guess if near.size is None else near.size) > one.within * (
+            _GUESSED if near.size is None else 1
+        ):
+            return False
+        graph = self.graph
+        found, energy, longest = meet(graph.indptr, graph.indices, self.own, self.met, one.wanted, steps, later, column)
+        rounding = (longest + 4 * int(graph.degree.max()) + 64) * 3 * _UP
+        if near.size is None:
+            # A walk that is cut to fewer steps has no smaller norm.
+            near.size = np.sqrt(self.mass * energy) * (1 + rounding)
+        error = (error_of(near.size) + 2 * rounding * one.largest) * (1 + 16 * _UP)
+        if error > one.within:
+            return False
+        one.totals += weight * low + scale * found + left * one.centre
+        one.steps, one.error = k + int(steps.max()), error
+        return True
+
+    def _next(self, old: Codes, c: int, wanted: LongArray, low: float, scale: float) -> FloatArray:
         """The next term of a function at the wanted users."""
-        found = np.zeros(len(wanted))
-        _pull_codes(self.graph.indptr, self.graph.indices, self.kept, self.divisor, old, c, wanted, found)
-        return low + scale * found
-
-
-def _codes(n: int) -> Codes:
-    """uint16 (n, WIDTH) whose rows begin at lines of the cache."""
-    raw = np.zeros(n * WIDTH * 2 + 64, dtype=np.uint8)
-    begin = -raw.ctypes.data % 64
-    return raw[begin : begin + n * WIDTH * 2].view(np.uint16).reshape(n, WIDTH)
-
-
-@compiled
-def _push(
-    indptr: LongArray,
-    indices: IntArray,
-    kept: LongArray,
-    divisor: LongArray,
-    value: FloatArray,
-    room: FloatArray,
-    marked: BoolArray,
-    support: LongArray,
-    size: int,
-) -> int:
-    """One step of a function that is 0 but at a few users, in place; returns at how many it is then."""
-    n = size
-    for i in range(size):
-        marked[support[i]] = True
-    for i in range(size):
-        user = support[i]
-        amount = value[user]
-        for place in range(indptr[user], indptr[user + 1]):
-            friend = indices[place]
-            if not marked[friend]:
-                marked[friend] = True
-                support[n] = friend
-                n += 1
-            room[friend] += amount
-    for i in range(n):
-        user = support[i]
-        value[user] = (kept[user] * value[user] + room[user]) / divisor[user]
-        room[user] = 0.0
-        marked[user] = False
-    return n
-
-
-@compiled
-def _pull(
-    indptr: LongArray,
-    indices: IntArray,
-    kept: LongArray,
-    divisor: LongArray,
-    value: FloatArray,
-    wanted: LongArray,
-    found: FloatArray,
-) -> None:
-    """One step of a function at some users alone."""
-    for i in range(len(wanted)):
-        user = wanted[i]
-        total = kept[user] * value[user]
-        for place in range(indptr[user], indptr[user + 1]):
-            total += value[indices[place]]
-        found[i] = total / divisor[user]
-
-
-@compiled
-def _pull_codes(
-    indptr: LongArray,
-    indices: IntArray,
-    kept: LongArray,
-    divisor: LongArray,
-    codes: Codes,
-    c: int,
-    wanted: LongArray,
-    found: FloatArray,
-) -> None:
-    """The same of a column of codes, in their units."""
-    for i in range(len(wanted)):
-        user = wanted[i]
-        total = kept[user] * np.int64(codes[user, c])
-        for place in range(indptr[user], indptr[user + 1]):
-            total += np.int64(codes[indices[place], c])
-        found[i] = total / divisor[user]
-
-
-@compiled
-def _step(
-    indptr: LongArray,
-    indices: IntArray,
-    kept: LongArray,
-    divisor: LongArray,
-    old: Codes,
-    new: Codes,
-    shift: FloatArray,
-    factor: FloatArray,
-    least: Codes,
-    most: Codes,
-) -> None:
-    """One step of all functions at all users, rounded to new units, with the least and the greatest code of each."""
-    flat = old.ravel()
-    part, total = np.empty(WIDTH, np.uint32), np.empty(WIDTH, np.float64)
-    w = np.uint64(WIDTH)
-    for user in range(len(indptr) - 1):
-        begin, end = indptr[user], indptr[user + 1]
-        own = np.uint64(user) * w
-        for c in range(WIDTH):
-            total[c] = kept[user] * flat[own + np.uint64(c)]
-        while begin < end:
-            stop = min(begin + _FLUSH, end)
-            for c in range(WIDTH):
-                part[c] = 0
-            # Two friends at a time, without signs: the loops become vectors.
-            while begin + 1 < stop:
-                one, other = np.uint64(indices[begin]) * w, np.uint64(indices[begin + 1]) * w
-                for c in range(WIDTH):
-                    part[c] += np.uint32(flat[one + np.uint64(c)]) + np.uint32(flat[other + np.uint64(c)])
-                begin += 2
-            if begin < stop:
-                one = np.uint64(indices[begin]) * w
-                for c in range(WIDTH):
-                    part[c] += np.uint32(flat[one + np.uint64(c)])
-                begin += 1
-            for c in range(WIDTH):
-                total[c] += part[c]
-        for c in range(WIDTH):
-            code = np.uint16(min(max((total[c] / divisor[user] - shift[c]) * factor[c] + 0.5, 0.0), 65535.0))
-            new[user, c] = code
-            least[c] = min(least[c], code)
-            most[c] = max(most[c], code)
+        return low + scale * pull(self.graph.indptr, self.graph.indices, self.own, old[:, c], wanted)

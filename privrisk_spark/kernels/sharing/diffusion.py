@@ -2,9 +2,12 @@
 
 The thesis says of one L that its rows sum to one and that it is a Laplacian, which are two different matrices:
 
-* ``laplacian``: ``L = A - D``. Every friendship leaks at rate 1. K is symmetric; its rows and columns sum to one.
+* ``laplacian``: ``L = A - D``. Every edge leaks at rate 1. The rows of K sum to one; where edges go both ways K is
+  symmetric, and its columns do too.
 * ``stochastic``: ``L = D^-1 A - I``. Every user leaks at rate 1, to a friend drawn evenly; one without friends keeps
   what he has. The rows of K sum to one.
+
+In a directed graph ``A_ij`` is 1 where i tells j, and ``D_ii`` is how many i tells. Nothing flows against an edge.
 
 K is never formed. With a rate ``q`` at least as large as every ``-L_ii``, ``B = I + L/q`` has non-negative entries and
 rows that sum to one, and ``K = Σ_k P(N = k) B^k`` for N of the Poisson law of mean ``qt`` (uniformization: Jensen
@@ -24,7 +27,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.sharing.graph import Graph
 
@@ -169,7 +172,7 @@ def spread(graph: Graph, leak: Leak, series: Series, starts: FloatArray) -> Spre
     Spread
     """
     values = _series_of(graph, graph.degree, leak, rate(graph, leak), series, starts)
-    return Spread(values, series.missing + _rounding(graph.degree, series))
+    return Spread(values, series.missing + _rounding(graph.transposed.degree, series))
 
 
 def expected(graph: Graph, leak: Leak, series: Series, trust: FloatArray) -> Spread:
@@ -217,14 +220,15 @@ def _series_of(
     total: FloatArray = series.weights[0] * amount
     friends = degree.astype(np.float64)[:, None]
     alone = friends == 0
+    over = graph if backward else graph.transposed
     for weight in series.weights[1:].tolist():
         if leak == "stochastic" and backward:
-            amount = np.where(alone, amount, graph.summed(amount) / np.maximum(friends, 1.0))
+            amount = np.where(alone, amount, over.summed(amount) / np.maximum(friends, 1.0))
         elif leak == "stochastic":
             to_each = np.divide(amount, friends, out=np.zeros_like(amount), where=~alone)
-            amount = np.where(alone, amount, 0.0) + graph.summed(to_each)
+            amount = np.where(alone, amount, 0.0) + over.summed(to_each)
         elif q > 0:
-            amount = amount * ((q - friends) / q) + graph.summed(amount / q)
+            amount = amount * ((q - friends) / q) + over.summed(amount / q)
         if weight:
             total += weight * amount
     return total
@@ -259,12 +263,15 @@ def diffused(graph: Graph, leak: Leak, time: float, users: IntArray, error: floa
 def settled(graph: Graph, leak: Leak, users: IntArray) -> FloatArray:
     """``K_v·`` for ``t`` to infinity.
 
-    Under ``laplacian`` even over v's component; under ``stochastic`` in it in proportion to degrees.
+    Under ``laplacian`` even over v's component; under ``stochastic`` in it in proportion to degrees. Of a
+    directed graph it is not known here.
 
     Returns
     -------
     ndarray of float64, shape (n, b)
     """
+    if graph.directed:
+        raise InternalError("where a directed graph settles is not known here")
     links = sparse.csr_array(
         (np.ones(len(graph.indices), dtype=np.int8), graph.indices, graph.indptr), shape=(graph.n, graph.n)
     )

@@ -1,4 +1,7 @@
-"""Who is whose friend: an undirected graph as sorted lists of friends, and what two users have in common."""
+"""Who is whose friend: a graph as sorted lists of friends, and what two users have in common.
+
+In a directed graph an edge (i, j) says that i tells j: j is a friend of i, and i is none of j unless he is told so.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +21,25 @@ _GALLOP = 8
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """An undirected graph without loops and parallel edges.
+    """A graph without loops and parallel edges.
 
     Attributes
     ----------
     indptr : ndarray of int64, shape (n + 1,)
         Friends of user i are ``indices[indptr[i]:indptr[i + 1]]``.
     indices : ndarray of int32, shape (2 n_edges,)
-        Users in ``[0, n)``, ascending within each list; j is in the list of i where i is in that of j.
+        Users in ``[0, n)``, ascending within each list.
+    directed : bool
+        Whether j may be in the list of i where i is not in that of j.
     """
 
     indptr: LongArray
     indices: IntArray
+    directed: bool = False
 
     @classmethod
-    def of_edges(cls, n: int, u: IntArray, v: IntArray) -> Graph:
-        """From edges, each named once or more, in any order and direction; loops are dropped.
+    def of_edges(cls, n: int, u: IntArray, v: IntArray, *, directed: bool = False) -> Graph:
+        """From edges, each named once or more, in any order; loops are dropped.
 
         Parameters
         ----------
@@ -41,6 +47,8 @@ class Graph:
             Users, below 2^31.
         u, v : ndarray of int32, shape (m,)
             Ends, in ``[0, n)``.
+        directed : bool
+            Whether u tells v alone; else each edge goes both ways.
 
         Raises
         ------
@@ -50,10 +58,12 @@ class Graph:
         if len(u) and (min(int(u.min()), int(v.min())) < 0 or max(int(u.max()), int(v.max())) >= n):
             raise InputError(f"An edge ends at no user: users are numbered from 0 to {n - 1}.")
         apart = u != v
-        left, right = np.concatenate([u[apart], v[apart]]), np.concatenate([v[apart], u[apart]])
+        left, right = u[apart], v[apart]
+        if not directed:
+            left, right = np.concatenate([left, right]), np.concatenate([right, left])
         found = sparse.coo_array((np.ones(len(left), dtype=np.bool_), (left, right)), shape=(n, n)).tocsr()
         found.sum_duplicates()
-        return cls(found.indptr.astype(np.int64), found.indices.astype(np.int32))
+        return cls(found.indptr.astype(np.int64), found.indices.astype(np.int32), directed)
 
     @property
     def n(self) -> int:
@@ -64,6 +74,15 @@ class Graph:
     def degree(self) -> LongArray:
         """int64 (n,): number of friends."""
         return np.diff(self.indptr)
+
+    @cached_property
+    def transposed(self) -> Graph:
+        """Every edge the other way: whose friend each user is. Itself where edges go both ways."""
+        if not self.directed:
+            return self
+        ones = np.ones(len(self.indices), dtype=np.bool_)
+        links = sparse.csr_array((ones, self.indices, self.indptr), shape=(self.n, self.n)).tocsc()
+        return Graph(links.indptr.astype(np.int64), links.indices.astype(np.int32), directed=True)
 
     def ball(self, user: int, radius: int) -> IntArray:
         """Users at most ``radius`` steps away from a user; int32, ascending."""
@@ -92,7 +111,7 @@ class Graph:
         owner = np.repeat(np.arange(len(users)), self.degree[users])
         there = ends >= 0
         size = np.bincount(owner[there], minlength=len(users))
-        return Graph(np.concatenate([[0], np.cumsum(size)]).astype(np.int64), ends[there])
+        return Graph(np.concatenate([[0], np.cumsum(size)]).astype(np.int64), ends[there], self.directed)
 
     def summed(self, values: FloatArray) -> FloatArray:
         """Sum of each user's friends' values, from the first friend to the last.
@@ -110,7 +129,7 @@ class Graph:
         return found
 
     def common_friends(self, left: IntArray, right: IntArray) -> LongArray:
-        """Count common friends ``n_ij``.
+        """Count common friends ``n_ij``: friends of i of whom j is a friend.
 
         Parameters
         ----------
@@ -121,8 +140,9 @@ class Graph:
         ndarray of int64, shape (n_pairs,)
         """
         left, right = left.astype(np.int64), right.astype(np.int64)
-        starts, ends = self.indptr[:-1], self.indptr[1:]
-        return _count_common(starts[left], ends[left], self.indices, starts[right], ends[right], self.indices)
+        starts, ends, to = self.indptr[:-1], self.indptr[1:], self.transposed
+        told, until = to.indptr[:-1], to.indptr[1:]
+        return _count_common(starts[left], ends[left], self.indices, told[right], until[right], to.indices)
 
     def common_friend_lists(self, left: IntArray, right: IntArray) -> tuple[LongArray, IntArray]:
         """List common friends.
@@ -138,8 +158,9 @@ class Graph:
             Those of pair p are ``friends[first[p]:first[p + 1]]``, ascending.
         """
         left, right = left.astype(np.int64), right.astype(np.int64)
-        starts, ends = self.indptr[:-1], self.indptr[1:]
-        return _common(starts[left], ends[left], self.indices, starts[right], ends[right], self.indices)
+        starts, ends, to = self.indptr[:-1], self.indptr[1:], self.transposed
+        told, until = to.indptr[:-1], to.indptr[1:]
+        return _common(starts[left], ends[left], self.indices, told[right], until[right], to.indices)
 
 
 def common_of_lists(

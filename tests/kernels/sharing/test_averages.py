@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from networks import NETWORKS, graph_of
 
 from privrisk_spark.kernels.sharing import averages as module
+from privrisk_spark.kernels.sharing import walking
 from privrisk_spark.kernels.sharing.averages import Functions, averages
 from privrisk_spark.kernels.sharing.diffusion import Series, rate
 from privrisk_spark.kernels.sharing.graph import Graph
@@ -33,19 +34,24 @@ def everywhere(given: list[dict[int, float]], n: int) -> Functions:
     )
 
 
-@given(NETWORKS, LEAKS, TIMES, st.sampled_from([0.3, 1e-2, 1e-4, 1e-9]), st.sampled_from([2, 10**9]), st.data())
-@settings(max_examples=250, deadline=None)
-def test_averages_are_those_of_the_exponential_within_the_bound(drawn, leak, time, within, sparse, data) -> None:
+@given(NETWORKS, LEAKS, TIMES, st.sampled_from([0.3, 1e-2, 1e-4, 1e-9]), st.sampled_from([2, 10**9]), st.booleans(),
+       st.booleans(), st.data())  # fmt: skip
+@settings(max_examples=400, deadline=None)
+def test_averages_are_those_of_the_exponential_within_the_bound(
+    drawn, leak, time, within, sparse, met, directed, data
+) -> None:
     n, edges = drawn
     given = data.draw(st.lists(st.dictionaries(st.integers(0, n - 1), VALUES, max_size=n), max_size=4))
-    graph, k = graph_of(n, edges), naive_sharing.kernel(n, edges, leak, time)
+    graph = graph_of(n, edges, directed=directed)
+    k = naive_sharing.kernel(n, edges, leak, time, directed=directed)
     functions = everywhere(given, n)
     series = Series.poisson(rate(graph, leak) * time, 1e-12)
-    usual, module._SPARSE = module._SPARSE, sparse
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_SPARSE", sparse)
+        if met:
+            patch.setattr(module, "_MET", 0.01)
+            patch.setattr(module, "_MET_TOGETHER", 0.01)
         found = averages(graph, leak, series, functions, np.full(len(given), within))
-    finally:
-        module._SPARSE = usual
     assert (found.error <= within).all()
     exact = (k @ functions.whole(n)).T.ravel()
     error = np.repeat(found.error, n)
@@ -99,16 +105,25 @@ def test_sums_of_more_codes_than_32_bits_hold() -> None:
     """A star of 200,000, all named: (K g)(0) = g over the friends, half the odd walks; every code is the largest."""
     n = 200_001
     graph = Graph.of_edges(n, np.zeros(n - 1, dtype=np.int32), np.arange(1, n, dtype=np.int32))
-    old, new = module._codes(n), module._codes(n)
+    old, new, own = walking.wide_codes(n), walking.wide_codes(n), np.zeros((n, 4))
     old[1:] = 65535
     old[0] = 7
-    least, most = np.full(64, 65535, np.uint16), np.zeros(64, np.uint16)
-    kept, divisor = np.zeros(n, np.int64), graph.degree
-    module._step(graph.indptr, graph.indices, kept, divisor, old, new, np.zeros(64), np.ones(64), least, most)
+    own[:, walking.DIVISOR], own[:, walking.MEASURE] = graph.degree, graph.degree
+    graphs, scales, seen = (graph.indptr, graph.indices, own), (np.zeros(64), np.ones(64)), walking.nothing_seen()
+    walking.step(*graphs, old, new, np.zeros(0, np.uint32), *scales, seen)
     assert (new[0] == 65535).all()
     assert (new[1:] == 7).all()
-    assert set(least) == {7}
-    assert set(most) == {65535}
+    assert set(seen.least) == {7}
+    assert set(seen.most) == {65535}
+    assert set(seen.first) == {(n - 1) * (65535 + 7)}
+    assert set(seen.second) == {(n - 1) * (65535**2 + 7**2)}
+    narrow = walking.narrow_codes(n)
+    walking.narrow(old, np.full(64, 7.0), np.full(64, 255 / (65535 - 7)), narrow)
+    assert (narrow[1:] == 255).all()
+    assert (narrow[0] == 0).all()
+    walking.step(*graphs, narrow, new, np.zeros(0, np.uint16), np.zeros(64), np.full(64, 257.0), seen)
+    assert (new[0] == 65535).all()
+    assert (new[1:] == 0).all()
     found = averages(
         graph,
         "stochastic",

@@ -35,12 +35,24 @@ def test_edges_of_any_order_direction_and_number_make_one_graph(drawn) -> None:
     assert graph.degree.tolist() == dense(graph).sum(axis=1).tolist()
 
 
-@given(NETWORKS, st.integers(0, 4), st.data())
+@given(NETWORKS)
 @settings(deadline=None)
-def test_balls_their_friendships_and_sums(drawn, radius: int, data) -> None:
+def test_a_directed_edge_goes_one_way(drawn) -> None:
     n, edges = drawn
-    graph, user = graph_of(n, edges), data.draw(st.integers(0, n - 1))
-    a = naive_sharing.adjacency(n, edges)
+    graph = graph_of(n, edges, directed=True)
+    a = naive_sharing.adjacency(n, edges, directed=True)
+    assert (dense(graph) == a).all()
+    assert (dense(graph.transposed) == a.T).all()
+    both = graph_of(n, edges)
+    assert both.transposed is both
+
+
+@given(NETWORKS, st.integers(0, 4), st.booleans(), st.data())
+@settings(deadline=None)
+def test_balls_their_friendships_and_sums(drawn, radius: int, directed: bool, data) -> None:
+    n, edges = drawn
+    graph, user = graph_of(n, edges, directed=directed), data.draw(st.integers(0, n - 1))
+    a = naive_sharing.adjacency(n, edges, directed=directed)
     near = np.linalg.matrix_power(a + np.eye(n), radius)[user] > 0
     users = graph.ball(user, radius)
     assert users.tolist() == np.flatnonzero(near).tolist()
@@ -49,14 +61,14 @@ def test_balls_their_friendships_and_sums(drawn, radius: int, data) -> None:
     np.testing.assert_allclose(graph.summed(values), a @ values)
 
 
-@given(NETWORKS, st.data())
+@given(NETWORKS, st.booleans(), st.data())
 @settings(deadline=None)
-def test_common_friends(drawn, data) -> None:
+def test_common_friends(drawn, directed: bool, data) -> None:
     n, edges = drawn
     pairs = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=6))
     left, right = (np.array([pair[end] for pair in pairs], dtype=np.int32) for end in (0, 1))
-    graph = graph_of(n, edges)
-    expected = [naive_sharing.common_friends(n, edges, i, j) for i, j in pairs]
+    graph = graph_of(n, edges, directed=directed)
+    expected = [naive_sharing.common_friends(n, edges, i, j, directed=directed) for i, j in pairs]
     assert graph.common_friends(left, right).tolist() == [len(common) for common in expected]
     first, friends = graph.common_friend_lists(left, right)
     assert [friends[a:b].tolist() for a, b in itertools.pairwise(first)] == expected
