@@ -11,13 +11,16 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 Row = Mapping[str, Any]
 
 
-def friends_of(users: Iterable[str], edges: Iterable[tuple[Any, Any]]) -> dict[str, set[str]]:
-    """Friends of each user; loops, and edges to nobody, are left out."""
+def friends_of(
+    users: Iterable[str], edges: Iterable[tuple[Any, Any]], *, directed: bool = False
+) -> dict[str, set[str]]:
+    """Friends of each user; loops, and edges to nobody, are left out. Of a directed edge the second is a friend."""
     friends: dict[str, set[str]] = {user: set() for user in users}
     for u, v in edges:
         if u != v and u in friends and v in friends:
             friends[u].add(v)
-            friends[v].add(u)
+            if not directed:
+                friends[v].add(u)
     return friends
 
 

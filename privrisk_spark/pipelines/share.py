@@ -67,7 +67,7 @@ from privrisk_spark.stages.sharing.deciding import (
 )
 from privrisk_spark.stages.sharing.diffusing import ByDiffusion
 from privrisk_spark.stages.sharing.network import StoredNetwork
-from privrisk_spark.stages.sharing.pairs import collect_friends_of_friends, collect_sample, walks
+from privrisk_spark.stages.sharing.pairs import collect_friends_of_friends, collect_sample, friendliness
 from privrisk_spark.stages.sharing.profiles import store_trees
 from privrisk_spark.stages.sharing.user_pairs import StoredPairs, collect_buckets, collect_pieces
 from privrisk_spark.stages.sharing.users import StoredUsers, collect_users
@@ -249,17 +249,25 @@ def connect(run: Run, opened: Opened, users: StoredUsers) -> tuple[Ground, Netwo
     with run.progress.stage("connect") as stage:
         asked = sharing_of(run.policy)
         pieces = collect_pieces(
-            run.scratch, users, opened.tables[EDGES], asked.edges, key=EDGES, both=True, given=EDGES in opened.given
+            run.scratch,
+            users,
+            opened.tables[EDGES],
+            asked.edges,
+            key=EDGES,
+            both=not asked.edges.directed,
+            given=EDGES in opened.given,
         )
-        edges = collect_buckets(run.scratch, pieces, users, "edges", key=EDGES, measure=walks)
-        network = StoredNetwork(edges, tuple(users.offsets.tolist()))
+        edges = collect_buckets(run.scratch, pieces, users, "edges", key=EDGES, measure=friendliness)
+        network = StoredNetwork(edges, tuple(users.offsets.tolist()), directed=asked.edges.directed)
+        named = edges.n if asked.edges.directed else edges.n // 2
         pairs, pairs_read, left_out = pairs_of(run, opened, users, network)
         there = pieces.read - pieces.nulls - pieces.unknown - pieces.loops
         told = Network(
             users=users.n,
-            edges=edges.n // 2,
+            edges=named,
+            directed=asked.edges.directed,
             rows=pieces.read,
-            duplicates=there - edges.n // 2,
+            duplicates=there - named,
             loops=pieces.loops,
             unknown=pieces.unknown,
             nulls=pieces.nulls,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from privrisk_spark.errors import ConfigError, Fault
-from privrisk_spark.kernels.sharing.diffusion import LEAST_ERROR, Leak, ego_radius
+from privrisk_spark.kernels.sharing.diffusion import LEAST_ERROR, Leak, Series, ego_radius
 from privrisk_spark.planning.assessment import reading_only
 from privrisk_spark.policy.policy import Policy, RiskPolicy
 from privrisk_spark.policy.rules.sharing import weighed_columns
@@ -22,7 +22,11 @@ from privrisk_spark.policy.sharing import (
     LeastLoss,
     ModifiedAggregate,
     MostUtility,
+    OneClassTrust,
+    PropagatedTrust,
+    RuledTrust,
     SharingPolicy,
+    StatedTrust,
     StepExposure,
     TableExposure,
     TableUtility,
@@ -93,23 +97,38 @@ class Spreading:
     ----------
     leak : {"stochastic", "laplacian"}
     time : float
+    steps : int or None
+        Steps of a walk that is taken instead.
     error : float
         Greatest error of an average, as a share of the largest value there is to average.
     """
 
     leak: Leak
     time: float
+    steps: int | None
     error: float
 
-    @property
-    def series_error(self) -> float:
-        """What the series may lack: little of what is allowed."""
-        return max(self.error / 16, LEAST_ERROR)
+    def series(self, rate: float) -> Series:
+        """Weights of the steps, which lack little of what is allowed; the rate is that of :func:`.diffusion.rate`."""
+        if self.steps is not None:
+            return Series.walk(self.steps)
+        return Series.poisson(rate * self.time, max(self.error / 16, LEAST_ERROR))
 
 
 def spreading_of(model: Diffusion) -> Spreading:
     """Return how information spreads."""
-    return Spreading(model.leak, model.time, model.error)
+    return Spreading(model.leak, _time_of(model), model.steps, model.error)
+
+
+def _time_of(model: Diffusion) -> float:
+    return 1.0 if model.time is None else model.time
+
+
+def trust_series(trust: PropagatedTrust) -> Series:
+    """Weights of the steps that stated trust walks on."""
+    if trust.time is not None:
+        return Series.poisson(trust.time, trust.error)
+    return Series.geometric(0.5 if trust.restart is None else trust.restart, trust.error)
 
 
 Computation = Literal["whole", "ego", "series"]
@@ -140,14 +159,21 @@ def computation_of(
         Radius of ``ego``: the given one, or the least one up to :data:`MOST_RADIUS` that keeps the error for friends,
         or that one.
     """
-    mean = model.time * (most_friends if model.leak == "laplacian" else 1)
+    mean = _time_of(model) * (most_friends if model.leak == "laplacian" else 1)
+
+    def least_radius(most: int) -> int | None:
+        if model.steps is None:
+            return ego_radius(mean, model.error, most)
+        # A friend is one step away, so that so many more lead no further.
+        return model.steps + 1 if model.steps < most else None
+
     if model.computation == "ego":
-        return "ego", model.radius or ego_radius(mean, model.error, MOST_RADIUS) or MOST_RADIUS
+        return "ego", model.radius or least_radius(MOST_RADIUS) or MOST_RADIUS
     if model.computation != "automatic":
         return model.computation, None
     if edges <= most_edges:
         return "whole", None
-    radius = ego_radius(mean, model.error, AUTOMATIC_RADIUS)
+    radius = least_radius(AUTOMATIC_RADIUS)
     return ("series", None) if radius is None else ("ego", radius)
 
 
@@ -221,9 +247,10 @@ def in_words(asked: SharingPolicy) -> str:
         return f"the greatest utility at a loss of at most {model.loss_at_most:g} {_scope(model.scope)} (Fouad 2012)"
     if isinstance(model, LeastLoss):
         return f"the least loss at a utility of at least {model.utility_at_least:g} {_scope(model.scope)} (Fouad 2012)"
+    how = f"over a time of {_time_of(model):g}" if model.steps is None else f"for {model.steps} steps"
     return (
-        f"the most that may be shown at a risk of at most {model.risk_at_most:g}, as information spreads over a time "
-        f"of {model.time:g} (Fouad 2012 §7.3)"
+        f"the most that may be shown at a risk of at most {model.risk_at_most:g}, as information spreads {how} "
+        "(Fouad 2012 §7.3)"
     )
 
 
@@ -271,6 +298,15 @@ def notes_of(asked: SharingPolicy) -> tuple[str, ...]:
                 "A pair without common friends shows everything: by the formula its 1/risk is 0 whatever is shown, so "
                 "that only the utility counts."
             )
+    if asked.edges.directed:
+        notes.append(
+            "Edges have a direction: the second user of a row is a friend of the first, and not the other way round. "
+            "Common friends of a pair are friends of the one who shows of whom the one who sees is a friend."
+        )
+    if isinstance(asked.trust, RuledTrust | OneClassTrust):
+        notes.append("The trust of a pair says whether two profiles are alike, and so something of the other one.")
+    if isinstance(asked.trust, StatedTrust | PropagatedTrust | OneClassTrust):
+        notes.append("The trust of a pair also follows from what the one who shows has said of others.")
     if isinstance(asked.utility, DiversityUtility):
         notes.append("The utility of a pair says how much the two profiles differ, and so something of the other one.")
     if isinstance(asked.utility, TableUtility):

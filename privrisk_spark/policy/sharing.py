@@ -23,6 +23,16 @@ class UserPairs(Table):
     unknown: Unknown = Field("refuse", description=_UNKNOWN)
 
 
+class EdgePairs(UserPairs):
+    """Who is whose friend."""
+
+    directed: bool = Field(
+        False,
+        description="Whether an edge goes one way: u tells v, so that v is a friend of u, who shows him something and "
+        "whose information reaches him, and u is none of v. By default both are friends of each other.",
+    )
+
+
 class UserAttributes(Table):
     """A table of a number for a user and an attribute."""
 
@@ -36,13 +46,13 @@ class UserAttributes(Table):
 
 
 class FriendPairs(Part):
-    """Every friend sees every friend: both directions of every edge."""
+    """Every user shows his friends something: both directions of every edge, or the one of a directed edge."""
 
     kind: Literal["edges"]
 
 
 class FriendOfFriendPairs(Part):
-    """Everybody sees whom he has a common friend with, friends themselves left out."""
+    """Everybody shows the friends of his friends something, friends themselves left out."""
 
     kind: Literal["friends-of-friends"]
     most_walks: Count = Field(
@@ -122,7 +132,7 @@ SharingSensitivity = Annotated[
 
 
 class CommonFriendTrust(Part):
-    """T is the number of common friends."""
+    """T is the number of common friends: friends of u of whom v is a friend."""
 
     kind: Literal["common-friends"] = "common-friends"
 
@@ -150,11 +160,16 @@ class RuledTrust(Part):
 
 
 class PropagatedTrust(UserPairs):
-    """T is what a table says, after walks along edges from those it names (personalized PageRank)."""
+    """T is what a table says, after walks along edges from those it names: personalized PageRank, or diffusion."""
 
     kind: Literal["propagated"]
-    restart: Annotated[float, Field(gt=0, le=1), NUMBER] = Field(
-        0.5, description="Probability with which a walk ends at each step; 1 leaves what is stated."
+    restart: Annotated[float, Field(gt=0, le=1), NUMBER] | None = Field(
+        None,
+        description="Probability with which a walk ends at each step (personalized PageRank); 1 leaves what is stated. "
+        "0.5 if neither it nor time is given.",
+    )
+    time: Annotated[float, Field(ge=0, le=1e6), NUMBER] | None = Field(
+        None, description="How long walks go on instead, a step per unit of time on average (diffusion)."
     )
     error: Annotated[float, Field(ge=1e-12, lt=1), NUMBER] = Field(1e-6, description="Share of the walks left out.")
     trust: Text = Field("trust", description="Column of the stated T: positive is trust, negative mistrust.")
@@ -332,7 +347,14 @@ class Diffusion(Part):
     """Show a user only if what reaches others from him costs at most so much (Fouad 2012, §7.3)."""
 
     kind: Literal["diffusion"]
-    time: NonNegative = Field(1.0, description="How long information spreads: t of exp(tL).")
+    time: NonNegative | None = Field(
+        None, description="How long information spreads: t of exp(tL). 1 if neither it nor steps is given."
+    )
+    steps: Count | None = Field(
+        None,
+        description="How many steps it takes instead, each to a friend drawn evenly: p of L^p, L being the row-"
+        "stochastic leak matrix.",
+    )
     leak: Literal["stochastic", "laplacian"] = Field(
         "stochastic",
         description="How it spreads: each user tells one friend per unit of time, drawn evenly; or, by the Laplacian, "
@@ -379,7 +401,7 @@ class CurvePolicy(Part):
 class SharingPolicy(Part):
     """To whom may each member of a network show which attribute at which level; profiles are the policy's table."""
 
-    edges: UserPairs = Field(description="Who is whose friend, such as {path: edges.parquet, u: from, v: to}.")
+    edges: EdgePairs = Field(description="Who is whose friend, such as {path: edges.parquet, u: from, v: to}.")
     pairs: PairsPolicy = Field(FriendPairs(kind="edges"), description="Whom to decide for: 'edges', or a mapping.")
     sensitivity: SharingSensitivity = AttributeSensitivity()
     trust: TrustPolicy | None = Field(None, description="How much u trusts v; not for model 'modified-aggregate'.")

@@ -19,6 +19,8 @@ class Network:
     ----------
     users, edges : int
         Distinct edges between different users.
+    directed : bool
+        Whether an edge goes one way; else it makes two friends.
     rows, duplicates, loops, unknown, nulls : int
         Rows of the table of edges, and of them those that name an edge again, one user twice, somebody without a
         profile, or lack an end.
@@ -30,6 +32,7 @@ class Network:
 
     users: int
     edges: int
+    directed: bool
     rows: int
     duplicates: int
     loops: int
@@ -44,7 +47,7 @@ class Network:
     @property
     def mean_friends(self) -> float:
         """Friends of a user, on average."""
-        return 2 * self.edges / self.users if self.users else 0.0
+        return (1 if self.directed else 2) * self.edges / self.users if self.users else 0.0
 
 
 @dataclass(frozen=True)
@@ -264,6 +267,7 @@ class SharingResult:
         document = {
             "users": self.network.users,
             "edges": self.network.edges,
+            "directed": self.network.directed,
             "pairs": self.whole.pairs,
             "outcomes": dict(self.whole.outcomes),
             "loss": self.whole.loss,

@@ -168,12 +168,12 @@ def share(privrisk: Privrisk, tmp_path: Path) -> Share:
 
 def expected(
     path: Path, rows: Sequence[Row], edges: Sequence[Edge], *, reject: bool = True, phi: dict[str, float] | None = None,
-    psi: dict[str, float] | None = None, own: bool = False, **asked: Any,
+    psi: dict[str, float] | None = None, own: bool = False, directed: bool = False, **asked: Any,
 ) -> dict[tuple[str, str], tuple[int, ...]]:  # fmt: skip
     """Levels of each pair of friends, by loops; a hidden value is at the height of its hierarchy."""
     trees = [build(column.hierarchy, name) for name, column in load([path], releasing=False).quasi_identifiers.items()]
     of = {row["who"]: [row[name] for name in TREES] for row in rows}
-    friends = naive.friends_of(of, edges)
+    friends = naive.friends_of(of, edges, directed=directed)
     weights = [(phi or {}).get(name, 1.0) for name in TREES]
     worth = [(psi or {}).get(name, 1.0) for name in TREES]
     personal = {row["who"]: row["phi"] for row in rows}
@@ -183,7 +183,7 @@ def expected(
         if own:
             mine[0] *= personal[u]
         for v in friends[u]:
-            common = sorted(friends[u] & friends[v])
+            common = sorted(f for f in friends[u] if v in friends[f])
             depths = [len(naive.path(tree, value)) - 1 for tree, value in zip(trees, of[u], strict=True)]
             levels = naive.best_shown(trees, of[u], [of[f] for f in common], phi=mine, psi=worth, **asked)
             if not common and reject:
@@ -403,6 +403,19 @@ def test_bad_input_is_refused_by_name(policy: Make, share: Share) -> None:
         (rows, edges, {"model": {"kappa": 0.5}}, {}, "sharing.model.kappa: must be 0, or at least 1"),
         (rows, edges, {"model": {"kind": "diffusion", "time": -1, "risk_at_most": 1}}, {}, "sharing.model.time"),
         (
+            rows, edges, {"model": {"kind": "diffusion", "risk_at_most": 1, "time": 1, "steps": 2}}, {},
+            "sharing.model.steps: are taken instead of a time",
+        ),
+        (
+            rows, edges, {"model": {"kind": "diffusion", "risk_at_most": 1, "leak": "laplacian", "steps": 2}}, {},
+            "sharing.model.steps: are steps of the leak 'stochastic'",
+        ),
+        (
+            rows, edges,
+            {"trust": {"kind": "propagated", "path": "t", "restart": 1, "time": 1}, "model": {"kind": "trade-off"}}, {},
+            "sharing.trust.time: is used instead of restart",
+        ),
+        (
             rows, edges, {"model": {"kind": "diffusion", "risk_at_most": 1}}, {},
             "sharing.trust: must be of the kind 'table'",
         ),
@@ -614,8 +627,8 @@ def test_limits_are_kept_by_the_same_bytes_however_the_input_is_dealt(policy: Ma
 # ---------------------------------------------------------------------------------------------------- trust and worth
 
 
-def trusted(share: Share, path: Path) -> dict[tuple[str, str], float]:
-    ended = share(path)
+def trusted(share: Share, path: Path, output: str = "shared") -> dict[tuple[str, str], float]:
+    ended = share(path, output=output)
     assert ended.code == 0, ended.err
     return dict(ended.decisions["trust"])
 
@@ -636,7 +649,7 @@ def test_trust_by_rules_is_of_profiles_that_show_the_same(policy: Make, share: S
 
 
 def test_stated_trust_walks_on(policy: Make, share: Share, tmp_path: Path) -> None:
-    """Personalized PageRank of what is stated, by a power series of the walk's matrix."""
+    """Personalized PageRank and diffusion of what is stated, by a power series and an exponential of the matrix."""
     rows, edges = people(), friendships()
     names = [row["who"] for row in rows]
     friends = naive.friends_of(names, edges)
@@ -649,13 +662,13 @@ def test_stated_trust_walks_on(policy: Make, share: Share, tmp_path: Path) -> No
     for step in range(80):
         total += 0.5 * 0.5**step * now
         now = now @ walk
-    path = policy(
-        rows, edges, model={"kind": "trade-off"}, trust={**stated(tmp_path), "kind": "propagated", "restart": 0.5}
-    )
-    found = trusted(share, path)
-    for (u, v), trust in found.items():
-        assert trust == pytest.approx(total[names.index(u), names.index(v)], abs=2e-5)
-    assert sum(trust != 0 for trust in found.values()) > 10
+    said = {**stated(tmp_path), "kind": "propagated"}
+    for length, exact in (({}, total), ({"time": 0.7}, given @ expm(0.7 * (walk - np.eye(len(names)))))):
+        path = policy(rows, edges, model={"kind": "trade-off"}, trust={**said, **length})
+        found = trusted(share, path, output=f"trusted-{len(length)}")
+        for (u, v), trust in found.items():
+            assert trust == pytest.approx(exact[names.index(u), names.index(v)], abs=2e-5)
+        assert sum(trust != 0 for trust in found.values()) > 10
 
 
 def test_who_resembles_those_listed_is_trusted(policy: Make, share: Share, tmp_path: Path) -> None:
@@ -724,15 +737,24 @@ def test_diversity_is_worth_what_profiles_differ(policy: Make, share: Share) -> 
 
 
 def reached(
-    rows: Sequence[Row], edges: Sequence[Edge], leak: str, time: float, said: Sequence[tuple[str, str, float]] = STATED
+    rows: Sequence[Row],
+    edges: Sequence[Edge],
+    leak: str,
+    time: float,
+    said: Sequence[tuple[str, str, float]] = STATED,
+    *,
+    directed: bool = False,
+    steps: int | None = None,
 ) -> dict[tuple[str, str], float]:
     """Σ_j K_vj f(T_uj) of all (u, v), K = exp(tL) by a dense exponential, f the reciprocal of the stated trust."""
     names = [row["who"] for row in rows]
-    friends = naive.friends_of(names, edges)
+    friends = naive.friends_of(names, edges, directed=directed)
     adjacent = np.array([[float(v in friends[u]) for v in names] for u in names])
     degree = adjacent.sum(axis=1)
     walk = adjacent / np.maximum(degree, 1)[:, None] + np.diag(degree == 0)
     kernel = expm(time * (walk - np.eye(len(names)) if leak == "stochastic" else adjacent - np.diag(degree)))
+    if steps is not None:
+        kernel = np.linalg.matrix_power(walk, steps)
     exposure = np.ones((len(names), len(names)))
     for u, v, trust in said:
         exposure[names.index(u), names.index(v)] = 1 / (1 + trust) if trust >= 0 else 1 - trust
@@ -776,6 +798,63 @@ def test_the_three_computations_agree_within_their_bounds(
         losses[how, error] = ended.measure("loss", relation="all")
         assert ended.measure("diffusion_error", computation={"automatic": "series"}.get(how, how)) <= 1
     assert max(losses.values()) - min(losses.values()) < 0.1 * max(losses.values())
+
+
+def test_directed_edges_go_one_way_in_every_model(policy: Make, share: Share, tmp_path: Path) -> None:
+    """u tells v: v is shown something, information of v flows on to whom he tells, and common friends are told by u."""
+    rows, edges = people(), friendships()
+    names = [row["who"] for row in rows]
+    friends = naive.friends_of(names, edges, directed=True)
+    one_way = {(u, v) for u in names for v in friends[u]}
+    two_steps = {(u, w) for u in names for v in friends[u] for w in friends[v]}
+    assert any((v, u) not in one_way for u, v in one_way)
+
+    def directed(parts: int = 1, **sharing: Any) -> Path:
+        path = policy(rows, edges, parts=parts, **sharing)
+        document = yaml.safe_load(path.read_text())
+        document["sharing"]["edges"]["directed"] = True
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
+        return path
+
+    path = directed(model={"lambda": 3.0})
+    ended = share(path, output="friends")
+    assert ended.code == 0, ended.err
+    assert levels_of(ended) == expected(path, rows, edges, directed=True, trade_off=3.0)
+    assert set(ended.decisions.index) == one_way
+    for (u, v), row in ended.decisions.iterrows():
+        assert row["common_friends"] == sum(v in friends[f] for f in friends[u])
+    assert ended.measure("network_edges") == len(one_way)
+    named = [(u, v) for u, v in edges if u != v]
+    assert ended.measure("network_duplicates") == len(named) - len(one_way)
+    assert ended.measure("network_most_friends") == max(map(len, friends.values()))
+    assert ended.measure("network_alone") == sum(not of for of in friends.values())
+    assert ended.summary["directed"] is True
+    assert "Edges have a direction" in " ".join(ended.document["notes"])
+    assert "each in one direction" in (ended.directory / "report.html").read_text()
+    assert share(directed(parts=4, name="dealt", model={"lambda": 3.0}), output="friends-4").bytes == ended.bytes
+
+    walks = sum(len(friends[v]) for u in names for v in friends[u])
+    asked = {"kind": "friends-of-friends", "most_walks": walks}
+    near = share(directed(pairs=asked, model={"kind": "trade-off", "lambda": 0.3}), output="near")
+    assert near.code == 0, near.err
+    assert set(near.decisions.index) == {(u, v) for u, v in two_steps - one_way if u != v}
+    assert set(near.decisions["relation"]) == {"friend of a friend"}
+    assert (near.decisions["trust"] == near.decisions["common_friends"]).all()
+    few = share(directed(pairs={**asked, "most_walks": walks - 1}), output="few")
+    assert f"there are {walks:,} walks" in " ".join(few.err.split())
+
+    trust = stated(tmp_path)
+    for leak, steps in (("stochastic", None), ("laplacian", None), ("stochastic", 2)):
+        time = {"stochastic": 0.7, "laplacian": 0.05}[leak]
+        exact = reached(rows, edges, leak, time, directed=True, steps=steps)
+        model = {"kind": "diffusion", "leak": leak, "risk_at_most": 100, "error": 1e-5}
+        model |= {"time": time} if steps is None else {"steps": steps}
+        for how in ("whole", "ego", "series"):
+            path = directed(model={**model, "computation": how}, trust=trust)
+            found = share(path, output=f"{leak}-{steps}-{how}")
+            assert found.code == 0, found.err
+            for key, row in found.decisions.iterrows():
+                assert row["loss"] == pytest.approx(exact[key] * row["utility"], abs=4e-5 * max(row["utility"], 1))
 
 
 @pytest.mark.parametrize("leak", ["stochastic", "laplacian"])

@@ -283,15 +283,18 @@ def _ways(graph: Graph, leak: Leak, time: float, dense: FloatArray) -> Iterator[
 def _ego(graph: Graph, leak: Leak, time: float, user: int, function: FloatArray) -> tuple[float, float]:
     """An average on the ball around a user, and the bound on its error; the function is 1 at most."""
     ball = graph.ball(user, RADIUS)
+    degrees = graph.degree[ball]
+    q = float(degrees.max(initial=0)) if leak == "laplacian" else 1.0
+    series = Series.poisson(q * time, ERROR)
     found = ego_average(
         graph.within(ball),
-        graph.degree[ball],
+        degrees,
         leak,
-        time,
+        q,
+        series,
         function[ball],
         np.searchsorted(ball, [user]),
         largest=1.0,
-        error=ERROR,
     )
     return float(found.values[0]), float(found.error[0])
 

@@ -18,6 +18,7 @@ from privrisk_spark.experiments.sharing.limits import SHARES, entries_of, totals
 from privrisk_spark.experiments.sharing.sample import Sample
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.sharing.access import Entries, lagrangian, least_loss
+from privrisk_spark.kernels.sharing.diffusion import Series
 from privrisk_spark.kernels.sharing.trust import Exposure, Rule, propagated_trust, trust_by_likeness, trust_by_rules
 
 CRITERIA = (
@@ -197,7 +198,7 @@ def _propagated(
         for column, user in enumerate(some):
             whom, trust = stated[user]
             starts[whom, column] = trust
-        spread = propagated_trust(sample.graph, starts, RESTART, ERROR).values
+        spread = propagated_trust(sample.graph, starts, Series.geometric(RESTART, ERROR)).values
         here = np.flatnonzero((of >= begin) & (of < begin + _AT_ONCE))
         found[here] = spread[sample.v[here], of[here] - begin]
     return found

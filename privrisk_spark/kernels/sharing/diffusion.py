@@ -69,7 +69,7 @@ class Series:
             In [1e-12, 1).
         """
         if not 0 <= mean <= MOST_STEPS:
-            raise InputError(f"sharing.diffusion.time: rate times time must be in [0, {MOST_STEPS}], not {mean:g}.")
+            raise InputError(f"sharing.model.time: rate times time must be in [0, {MOST_STEPS}], not {mean:g}.")
         if mean == 0:
             return cls(np.ones(1), 0.0)
         # Relative to the weight of the mode, outwards (Fox and Glynn 1988); each further step is rounded twice.
@@ -91,14 +91,14 @@ class Series:
     def _cut(cls, weights: FloatArray, error: float) -> Series:
         """Keep as many weights as are needed."""
         if not LEAST_ERROR <= error < 1:
-            raise InputError(f"sharing.diffusion.error: must be in [{LEAST_ERROR:g}, 1), not {error:g}.")
+            raise InputError(f"sharing.model.error: must be in [{LEAST_ERROR:g}, 1), not {error:g}.")
         enough = int(np.searchsorted(np.cumsum(weights), 1.0 - error, side="left")) + 1
         while True:
             missing = _missing(weights[:enough])
             if missing <= error:
                 return cls(weights[:enough], missing)
             if enough >= len(weights):
-                raise InputError(f"sharing.diffusion.error: {error:g} is less than the arithmetic can promise here.")
+                raise InputError(f"sharing.model.error: {error:g} is less than the arithmetic can promise here.")
             enough += 1
 
     @classmethod
@@ -124,7 +124,7 @@ class Series:
     def walk(cls, steps: int) -> Series:
         """``L^p``: exactly p steps; nothing is missing."""
         if not 0 <= steps <= MOST_STEPS:
-            raise InputError(f"sharing.diffusion.steps: must be in [0, {MOST_STEPS}], not {steps}.")
+            raise InputError(f"sharing.model.steps: must be in [0, {MOST_STEPS}], not {steps}.")
         return cls(np.concatenate([np.zeros(steps), [1.0]]), 0.0)
 
 
@@ -300,14 +300,14 @@ class EgoAverage:
 
 
 def ego_average(
-    ball: Graph, degree: LongArray, leak: Leak, time: float, function: FloatArray, wanted: LongArray, *,
-    largest: float, error: float,
+    ball: Graph, degree: LongArray, leak: Leak, q: float, series: Series, function: FloatArray, wanted: LongArray, *,
+    largest: float,
 ) -> EgoAverage:  # fmt: skip
     """Average a function over where information has spread to, on the ego network of a user.
 
-    A walk that starts d steps from him and leaves a ball of radius r takes more than ``r - d`` steps; until then it is
-    at most as fast as a Poisson process of the largest rate in the ball (:func:`ego_tail`). How much leaves is found
-    exactly, by averaging 1 as well: ``1 - (K 1)(v)`` is what is missing of v.
+    A walk that starts d steps from him, along the edges, and leaves a ball of radius r takes more than ``r - d`` steps;
+    until then it is at most as fast as a Poisson process of the largest rate in the ball (:func:`ego_tail`). How much
+    leaves is found exactly, by averaging 1 as well: ``1 - (K 1)(v)`` is what is missing of v.
 
     Parameters
     ----------
@@ -316,19 +316,17 @@ def ego_average(
     degree : ndarray of int64, shape (m,)
         Number of friends of each of its users, those outside included.
     leak : {"laplacian", "stochastic"}
-    time : float
-        At least 0, finite.
+    q : float
+        The rate: at least every degree for ``laplacian``, 1 for ``stochastic``.
+    series : Series
+        Of mean ``qt`` for diffusion over a time t; what it lacks counts besides what leaves the ball.
     function : ndarray of float64, shape (m,)
         g in the ball.
     wanted : ndarray of int64, shape (n_wanted,)
         Places in the ball of users v.
     largest : float
         Largest absolute value of g, in the ball or outside.
-    error : float
-        What the series may lack, besides what leaves the ball.
     """
-    q = float(degree.max(initial=0)) if leak == "laplacian" else 1.0
-    series = Series.poisson(q * time, error)
     both = np.column_stack([function, np.ones(len(degree))])
     found = _series_of(ball, degree, leak, q, series, both, backward=True)[wanted]
     missing = np.maximum(1.0 - found[:, 1], 0.0) + _rounding(degree, series)

@@ -140,25 +140,25 @@ def trust_by_rules(
     return trust
 
 
-def propagated_trust(graph: Graph, stated: FloatArray, restart: float, error: float) -> Spread:
-    """Trust that walks on from those who are trusted: personalized PageRank of what users stated.
+def propagated_trust(graph: Graph, stated: FloatArray, series: Series) -> Spread:
+    """Trust that walks on from those who are trusted: ``Σ_k weights[k]`` times what was stated after k steps.
+
+    Each step leads to a friend drawn evenly, the row-stochastic walk. By :meth:`.Series.geometric` it is personalized
+    PageRank, of which a restart of 1 leaves what was stated; by :meth:`.Series.poisson` diffusion over its mean.
 
     Parameters
     ----------
     graph : Graph
     stated : ndarray of float64, shape (n, b)
         Column c holds ``T_i·`` of one user i: trust and mistrust he stated, 0 elsewhere.
-    restart : float
-        ``a`` in (0, 1]: ``T = Σ_k a (1 - a)^k`` times the stated trust after k steps of the row-stochastic walk. 1
-        leaves what was stated.
-    error : float
-        In [1e-12, 1): bound on the 1-norm of the error per unit of stated trust.
+    series : Series
 
     Returns
     -------
     Spread
+        Its error is per unit of stated trust.
     """
-    return spread(graph, "stochastic", Series.geometric(restart, error), stated)
+    return spread(graph, "stochastic", series, stated)
 
 
 def trust_by_likeness(known: FloatArray, asked: FloatArray, outliers: float) -> FloatArray:

@@ -115,6 +115,14 @@ def _trusted(asked: SharingPolicy) -> Iterator[Fault]:
             f"must be of the kind 'table' with the model 'diffusion': it is asked of everybody the information may "
             f"reach. Got {got}",
         )
+    if isinstance(asked.trust, PropagatedTrust) and asked.trust.restart is not None and asked.trust.time is not None:
+        yield Fault("sharing.trust.time", "is used instead of restart; leave one of them out")
+    if isinstance(asked.model, Diffusion) and asked.model.steps is not None:
+        if asked.model.time is not None:
+            yield Fault("sharing.model.steps", "are taken instead of a time; leave one of them out")
+        if asked.model.leak != "stochastic":
+            rule = f"are steps of the leak 'stochastic'; leave one of them out. Got leak '{asked.model.leak}'"
+            yield Fault("sharing.model.steps", rule)
     if isinstance(asked.model, Diffusion) and asked.model.radius is not None and asked.model.computation != "ego":
         got = f"computation '{asked.model.computation}'"
         yield Fault("sharing.model.radius", f"is used by the computation 'ego' alone; leave it out. Got {got}")

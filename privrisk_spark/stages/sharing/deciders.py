@@ -14,6 +14,7 @@ from privrisk_spark.planning.sharing import (
     sensitivity_weights,
     sharing_of,
     spreading_of,
+    trust_series,
     utility_weights,
 )
 from privrisk_spark.policy.policy import Policy
@@ -135,7 +136,7 @@ def trust_of(policy: Policy, ground: Ground, tables: Mapping[str, StoredNetwork]
         return Ruled(rules, trust.otherwise)
     if isinstance(trust, PropagatedTrust):
         refuse_whole(ground, asked.adjacency_on_machine, "sharing.trust: 'propagated'")
-        return Propagated(tables[TRUST], ground.network, trust.restart, trust.error)
+        return Propagated(tables[TRUST], ground.network, trust_series(trust))
     if isinstance(trust, OneClassTrust):
         require_scikit_learn("sharing.trust")
         return OneClass(tables[TRUST], trust.outliers, trust.otherwise)

@@ -32,7 +32,7 @@ FRIENDS = 2**19
 """Friends looked up at once, about; does not change a result."""
 
 RELATIONS = ("friend", "friend of a friend", "stranger")
-"""Of the one who sees to the one who shows; a friend of a friend has a common friend with him."""
+"""Of the one who sees to the one who shows; a friend of a friend is not his own one."""
 
 REASONS = ("shown whole", "shown in part", "nothing is shown", "no common friend", "nothing to show")
 """How a decision came out."""
@@ -168,8 +168,8 @@ class Ground:
             here = kept(words)
             words, numbers = words[here], numbers[here]
         u, v = unpacked(words)
-        fewest = np.minimum(network.degrees(u), network.degrees(v))
-        for some in _chunks(u, fewest, whole_users=whole_users):
+        walked = network.degrees(u) if network.directed else np.minimum(network.degrees(u), network.degrees(v))
+        for some in _chunks(u, walked, whole_users=whole_users):
             codes = users.profiles.take(u[some])
             first, friends = network.common_friends(u[some], v[some])
             yield Acquainted(users, trees, numbers[some], u[some], v[some], codes, trees.levels(codes), first, friends)

@@ -18,7 +18,7 @@ from privrisk_spark.stages.sharing.user_pairs import StoredPairs, packed
 
 @dataclass(frozen=True)
 class StoredNetwork:
-    """Directed edges in the scratch directory; those of friends go both ways.
+    """Edges in the scratch directory, each in the direction it goes.
 
     Attributes
     ----------
@@ -27,11 +27,14 @@ class StoredNetwork:
         First user of each bucket, and the number of users.
     valued : bool
         Whether edges have values.
+    directed : bool
+        Whether there may be an edge without its opposite.
     """
 
     edges: StoredPairs
     offsets: tuple[int, ...]
     valued: bool = False
+    directed: bool = True
 
     def load(self) -> Network:
         """Map the lists, once per process."""
@@ -51,12 +54,15 @@ class Network:
         Place of the first edge of each user of a bucket, and the number of its edges.
     values : tuple of ndarrays of float64
         Of the edges; none where they have no values.
+    directed : bool
+        Whether there may be an edge without its opposite.
     """
 
     offsets: LongArray
     words: tuple[WordArray, ...]
     first: tuple[IndexArray, ...]
     values: tuple[FloatArray, ...] = ()
+    directed: bool = True
 
     def degrees(self, users: LongArray) -> LongArray:
         """Return the number of friends of each user."""
@@ -108,7 +114,7 @@ class Network:
         return found
 
     def are_friends(self, u: LongArray, v: LongArray) -> BoolArray:
-        """Whether the users of each pair are friends."""
+        """Whether the second user of each pair is a friend of the first."""
         found = np.zeros(len(u), dtype=np.bool_)
         wanted = packed(u, v)
         for bucket, here in self._by_bucket(u):
@@ -119,7 +125,10 @@ class Network:
         return found
 
     def common_friends(self, u: LongArray, v: LongArray) -> tuple[LongArray, LongArray]:
-        """Return the common friends of pairs: the shorter list of the two is looked up in the longer one.
+        """Return the common friends of pairs: friends of the first user of whom the second is a friend.
+
+        The shorter list of the two is looked up in the longer one; in a directed network that of the first user is
+        walked, as nobody's list says who tells him.
 
         Returns
         -------
@@ -127,16 +136,19 @@ class Network:
         friends : ndarray of int64
             Those of pair p are ``friends[first[p]:first[p + 1]]``, ascending.
         """
-        of_u, of_v = self.degrees(u), self.degrees(v)
-        few, many = np.where(of_u <= of_v, u, v), np.where(of_u <= of_v, v, u)
+        if self.directed:
+            few, many = u, v
+        else:
+            shorter = self.degrees(u) <= self.degrees(v)
+            few, many = np.where(shorter, u, v), np.where(shorter, v, u)
         first, friends = self.friends(few)
         pair = np.repeat(np.arange(len(u)), np.diff(first))
-        common = self.are_friends(many[pair], friends)
+        common = self.are_friends(friends, many[pair]) if self.directed else self.are_friends(many[pair], friends)
         counts = np.bincount(pair[common], minlength=len(u))
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), friends[common]
 
     def ball(self, user: int, radius: int) -> LongArray:
-        """Return the users at most ``radius`` steps away from a user, ascending."""
+        """Return the users to whom at most ``radius`` steps lead from a user, ascending."""
         inside = wave = np.array([user], dtype=np.int64)
         for _ in range(radius):
             wave = np.setdiff1d(self.friends(wave)[1], inside)
@@ -151,7 +163,7 @@ class Network:
         place = np.minimum(np.searchsorted(users, friends), len(users) - 1)
         there = users[place] == friends
         before = np.concatenate([[0], np.cumsum(there)])
-        return Graph(before[first].astype(np.int64), place[there].astype(np.int32))
+        return Graph(before[first].astype(np.int64), place[there].astype(np.int32), self.directed)
 
     def _by_bucket(self, users: LongArray) -> list[tuple[int, IndexArray]]:
         of = np.searchsorted(self.offsets, users, side="right") - 1
@@ -174,4 +186,4 @@ def _loaded_network(network: StoredNetwork) -> Network:
     words = tuple(map_array(edges.directory, name) for name in edges.names)
     first = tuple(map_array(edges.directory, f"{name}.first") for name in edges.names)
     values = tuple(map_array(edges.directory, f"{name}.values") for name in edges.names if network.valued)
-    return Network(np.array(network.offsets, dtype=np.int64), words, first, values)
+    return Network(np.array(network.offsets, dtype=np.int64), words, first, values, network.directed)

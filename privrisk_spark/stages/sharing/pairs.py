@@ -66,11 +66,10 @@ def collect_sample(scratch: Scratch, users: StoredUsers, *, pairs: int, seed: in
     return collect_buckets(scratch, pieces, users, "pairs")
 
 
-def walks(_bucket: int, _words: WordArray, first: IndexArray) -> dict[str, int]:
-    """Measure the users of a bucket: walks of two steps from somebody back, most friends, and those without any."""
+def friendliness(_bucket: int, _words: WordArray, first: IndexArray) -> dict[str, int]:
+    """Measure the users of a bucket: most friends, and those without any."""
     degrees = np.diff(first).astype(np.int64)
     return {
-        "walks": int((degrees * degrees).sum()),
         "most_friends": int(degrees.max()) if len(degrees) else 0,
         "alone": int(np.count_nonzero(degrees == 0)),
     }
@@ -79,14 +78,13 @@ def walks(_bucket: int, _words: WordArray, first: IndexArray) -> dict[str, int]:
 def collect_friends_of_friends(
     scratch: Scratch, users: StoredUsers, network: StoredNetwork, *, most_walks: int
 ) -> StoredPairs:
-    """List the pairs that have a common friend and are no friends.
+    """List the pairs of which the second is a friend of a friend of the first, and no friend.
 
     Parameters
     ----------
     scratch : Scratch
     users : StoredUsers
     network : StoredNetwork
-        Measured by :func:`walks`.
     most_walks : int
         Walks over a common friend that may be listed.
 
@@ -95,7 +93,7 @@ def collect_friends_of_friends(
     InputError
         If there are more.
     """
-    there = network.edges.facts.get("walks", 0)
+    there = collect_walks(scratch, network)
     if there > most_walks:
         raise InputError(
             f"sharing.pairs.most_walks: there are {there:,} walks over a common friend, more than {most_walks:,}. "
@@ -123,6 +121,18 @@ def collect_friends_of_friends(
 
     parts = scratch.collect_parts(Batches.of_parts(scratch.spark, range(len(users.counts)), fill, PARTS))
     return stored(directory, sorted(parts, key=lambda part: int(part["bucket"])))
+
+
+def collect_walks(scratch: Scratch, network: StoredNetwork) -> int:
+    """Count the walks of two steps: of every edge, the friends of its second user."""
+
+    def count(bucket: int) -> Iterator[pa.Table]:
+        held = network.load()
+        _, friends = unpacked(np.asarray(held.words[bucket]))
+        yield report("", {"walks": int(held.degrees(friends).sum())})
+
+    parts = scratch.collect_parts(Batches.of_parts(scratch.spark, range(len(network.edges.names)), count, PARTS))
+    return sum(int(part["walks"]) for part in parts)
 
 
 def _chunks(network: Network, users: LongArray) -> Iterator[LongArray]:

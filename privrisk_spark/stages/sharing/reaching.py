@@ -17,7 +17,7 @@ import pyarrow as pa
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, map_array, part_name, report, write_array
 from privrisk_spark.kernels.arrays import FloatArray, LongArray, WordArray
 from privrisk_spark.kernels.sharing.averages import Functions, averages
-from privrisk_spark.kernels.sharing.diffusion import Series, ego_average, rate
+from privrisk_spark.kernels.sharing.diffusion import ego_average, rate
 from privrisk_spark.kernels.sharing.trust import Exposure
 from privrisk_spark.planning.sharing import Computation, Spreading
 from privrisk_spark.results.sharing import Spread
@@ -174,7 +174,7 @@ class OnWholeGraph:
     def __call__(self, surplus: Surplus, v: LongArray) -> tuple[FloatArray, FloatArray]:
         """Find value and error of pairs."""
         graph, asked = whole_graph(self.network), self.spreading
-        series = Series.poisson(rate(graph, asked.leak) * asked.time, asked.series_error)
+        series = asked.series(rate(graph, asked.leak))
         wanted = np.concatenate([[0], np.cumsum(np.bincount(surplus.of, minlength=len(surplus.users)))])
         functions = Functions(surplus.first, surplus.whom, surplus.values, wanted.astype(np.int64), v)
         found = averages(graph, asked.leak, series, functions, asked.error * surplus.largest)
@@ -212,15 +212,18 @@ class OnEgoNetworks:
             at = np.minimum(np.searchsorted(ball, whom), len(ball) - 1)
             near = ball[at] == whom
             function[at[near]] = given[near]
+            degrees = network.degrees(ball)
+            rate_of = float(degrees.max(initial=0)) if asked.leak == "laplacian" else 1.0
+            series = asked.series(rate_of)
             found = ego_average(
                 network.within(ball),
-                network.degrees(ball),
+                degrees,
                 asked.leak,
-                asked.time,
+                rate_of,
+                series,
                 function,
                 place[inside],
                 largest=float(largest[i]),
-                error=asked.series_error,
             )
             values[here[inside]], error[here[inside]] = found.values, found.error
         return values, error

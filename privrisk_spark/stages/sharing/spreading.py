@@ -19,7 +19,6 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.sharing.diffusion import (
     Leak,
-    Series,
     flow,
     missing_units,
     of_units,
@@ -70,11 +69,12 @@ def collect_spread(
     """
     leak, most = spreading.leak, ground.network.edges.facts.get("most_friends", 0)
     rate = most if leak == "laplacian" else 1
-    series = Series.poisson(rate * spreading.time, spreading.series_error)
+    series = spreading.series(rate)
     if len(series.weights) > MOST_STEPS:
+        key = "time" if spreading.steps is None else "steps"
         raise InputError(
-            f"sharing.model.time: the series has {len(series.weights):,} steps, one join of Spark each, and at most "
-            f"{MOST_STEPS:,} are begun. Choose a shorter time, leak: stochastic, or computation: whole."
+            f"sharing.model.{key}: the series has {len(series.weights):,} steps, one join of Spark each, and at most "
+            f"{MOST_STEPS:,} are begun. Choose less, leak: stochastic, or computation: whole."
         )
     edges = scratch.write_frame(edges_of(scratch, ground.network), "spread-edges")
     asked = scratch.write_frame(_asked(scratch, ground, table, exposure), "spread-asked")

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from privrisk_spark.kernels.arrays import FloatArray, IndexArray, LongArray
+from privrisk_spark.kernels.sharing.diffusion import Series
 from privrisk_spark.kernels.sharing.graph import Graph
 from privrisk_spark.kernels.sharing.trust import Rule, propagated_trust, trust_by_likeness, trust_by_rules
 from privrisk_spark.stages.sharing.deciding import Acquainted
@@ -80,7 +81,7 @@ class Ruled:
 
 @dataclass(frozen=True)
 class Propagated:
-    """T is what a user has stated, after walks of geometric length.
+    """T is what a user has stated, after walks from those he names.
 
     Attributes
     ----------
@@ -88,13 +89,13 @@ class Propagated:
         What is stated, with values.
     network : StoredNetwork
         Who is whose friend; a task holds all of it.
-    restart, error : float
+    series : Series
+        Of the lengths of the walks.
     """
 
     table: StoredNetwork
     network: StoredNetwork
-    restart: float
-    error: float
+    series: Series
 
     def of(self, pairs: Acquainted) -> FloatArray:
         """T of each pair."""
@@ -106,7 +107,7 @@ class Propagated:
             first, whom, values = stated.valued(some)
             starts = np.zeros((graph.n, len(some)))
             starts[whom, np.repeat(np.arange(len(some)), np.diff(first))] = values
-            spread = propagated_trust(graph, starts, self.restart, self.error).values
+            spread = propagated_trust(graph, starts, self.series).values
             here = np.flatnonzero((of >= begin) & (of < begin + AT_ONCE))
             found[here] = spread[pairs.v[here], of[here] - begin]
         return found
@@ -118,7 +119,7 @@ def whole_graph(network: StoredNetwork) -> Graph:
     held = network.load()
     n = int(held.offsets[-1])
     first, friends = held.friends(np.arange(n))
-    return Graph(first, friends.astype(np.int32))
+    return Graph(first, friends.astype(np.int32), network.directed)
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,19 @@ def test_averages_are_those_of_the_exponential_within_the_bound(
     assert (np.abs(exact - found.values) <= error + 1e-12).all()
 
 
+@given(NETWORKS, st.integers(1, 5), st.booleans(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_walks_of_some_steps_are_averages_too(drawn, steps: int, directed: bool, data) -> None:
+    """L^p of the row-stochastic leak matrix, whose weights are 0 but for the last."""
+    n, edges = drawn
+    given = [data.draw(st.dictionaries(st.integers(0, n - 1), VALUES, max_size=n))]
+    functions, graph = everywhere(given, n), graph_of(n, edges, directed=directed)
+    found = averages(graph, "stochastic", Series.walk(steps), functions, np.full(1, 1e-6))
+    power = np.linalg.matrix_power(naive_sharing.walk(n, edges, directed=directed), steps)
+    assert (np.abs((power @ functions.whole(n))[:, 0] - found.values) <= found.error[0] + 1e-12).all()
+    assert found.error[0] <= 1e-6
+
+
 def ring(n: int, chords: int) -> Graph:
     """A circle with chords from a keyed draw, and a user whom a third of all know."""
     rng = np.random.default_rng(8)

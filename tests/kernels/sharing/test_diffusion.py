@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.sparse.linalg import expm_multiply
 from scipy.stats import poisson
 
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.sharing import diffusion
 from privrisk_spark.kernels.sharing.diffusion import (
     UNIT_BITS,
@@ -53,17 +53,28 @@ def test_the_laplacian_of_three_nodes() -> None:
     np.testing.assert_allclose(found.values, 1 / 3 + math.exp(-2.1) * (np.eye(3) - 1 / 3), atol=1e-10)
 
 
-@given(NETWORKS, LEAKS, TIMES, st.sampled_from([1e-2, 1e-6, 1e-11]))
+def test_information_flows_along_directed_edges_alone() -> None:
+    """0 tells 1, who tells nobody. L has the rows (-1, 1) and (0, 0): K_00 = e^-t, K_01 = 1 - e^-t, K_11 = 1."""
+    graph = graph_of(2, [(0, 1)], directed=True)
+    for leak in ("laplacian", "stochastic"):
+        found = diffused(graph, leak, 0.7, users_of(2), 1e-10)
+        np.testing.assert_allclose(found.values.T, [[math.exp(-0.7), 1 - math.exp(-0.7)], [0, 1]], atol=1e-10)
+    with pytest.raises(InternalError, match="directed"):
+        settled(graph, "stochastic", users_of(2))
+
+
+@given(NETWORKS, LEAKS, TIMES, st.sampled_from([1e-2, 1e-6, 1e-11]), st.booleans())
 @settings(max_examples=150, deadline=None)
-def test_columns_are_rows_of_the_exponential_within_the_bound(drawn, leak: str, time: float, error: float) -> None:
+def test_columns_are_rows_of_the_exponential_within_the_bound(drawn, leak, time, error, directed) -> None:
     n, edges = drawn
-    graph, k = graph_of(n, edges), naive_sharing.kernel(n, edges, leak, time)
+    graph = graph_of(n, edges, directed=directed)
+    k = naive_sharing.kernel(n, edges, leak, time, directed=directed)
     found = diffused(graph, leak, time, users_of(n), error)
     assert found.error <= error + 1e-12
     missing = k.T - found.values
     assert (np.abs(missing).sum(axis=0) <= found.error + 1e-12).all()
     assert (missing >= -1e-12).all()
-    # Rows of K sum to one, under both; under laplacian columns do, too.
+    # Rows of K sum to one, under both.
     assert (np.abs(found.values.sum(axis=0) - 1) <= found.error + 1e-12).all()
     if time == 0:
         assert (found.values == np.eye(n)).all()
@@ -79,22 +90,21 @@ def test_after_a_long_time_it_is_settled(drawn, leak: str) -> None:
     np.testing.assert_allclose(limit.values, naive_sharing.kernel(n, edges, leak, 1e4).T, atol=1e-9)
 
 
-@given(NETWORKS, LEAKS, TIMES, st.integers(0, 4), st.data())
+@given(NETWORKS, LEAKS, TIMES, st.integers(0, 4), st.booleans(), st.data())
 @settings(max_examples=200, deadline=None)
-def test_ego_networks_agree_with_the_whole_graph_within_their_bounds(drawn, leak, time, radius, data) -> None:
+def test_ego_networks_agree_with_the_whole_graph_within_their_bounds(drawn, leak, time, radius, directed, data) -> None:
     n, edges = drawn
-    graph, user = graph_of(n, edges), data.draw(st.integers(0, n - 1))
+    graph, user = graph_of(n, edges, directed=directed), data.draw(st.integers(0, n - 1))
     function = np.array(data.draw(st.lists(st.sampled_from([-1.0, 0.0, 0.5]), min_size=n, max_size=n)))
     ball = graph.ball(user, radius)
     degree, places = graph.degree[ball], np.arange(len(ball))
-    found = ego_average(
-        graph.within(ball), degree, leak, time, function[ball], places, largest=1.0, error=1e-9
-    )  # fmt: skip
-    exact = naive_sharing.kernel(n, edges, leak, time)[ball] @ function
+    mean = time * (int(degree.max()) if leak == "laplacian" else 1)
+    q, series = float(degree.max()) if leak == "laplacian" else 1.0, Series.poisson(mean, 1e-9)
+    found = ego_average(graph.within(ball), degree, leak, q, series, function[ball], places, largest=1.0)
+    exact = naive_sharing.kernel(n, edges, leak, time, directed=directed)[ball] @ function
     assert (np.abs(exact - found.values) <= found.error + 1e-12).all()
     # Who is d steps away is left by the law of Poisson, from the largest rate in the ball on.
     away = np.array([next(d for d in range(n) if j in graph.ball(user, d)) for j in ball])
-    mean = time * (int(degree.max()) if leak == "laplacian" else 1)
     tails = np.array([ego_tail(mean, radius - int(d)) for d in away])
     assert (found.error <= np.maximum(tails, 2e-9) + 1e-9).all()
     np.testing.assert_allclose(tails, poisson.sf(radius - away, mean), rtol=1e-6, atol=1.1e-11)
@@ -118,22 +128,23 @@ def integers(graph, leak: str, series: Series, user: int) -> list[int]:
     total = weighted(amount, weights[0])
     for weight in weights[1:]:
         kept, to_each = flow(leak, int(rate(graph, leak)), amount, graph.degree)
-        arrived = [int(to_each[graph.indices[a:b]].sum()) for a, b in zip(graph.indptr, graph.indptr[1:], strict=False)]
+        back = graph.transposed
+        arrived = [int(to_each[back.indices[a:b]].sum()) for a, b in zip(back.indptr, back.indptr[1:], strict=False)]
         amount = kept + np.array(arrived, dtype=np.int64)
         assert amount.sum() <= 1 << UNIT_BITS
         total += weighted(amount, weight)
     return total.tolist()
 
 
-@given(NETWORKS, LEAKS, TIMES, st.data())
+@given(NETWORKS, LEAKS, TIMES, st.booleans(), st.data())
 @settings(max_examples=100, deadline=None)
-def test_steps_in_integers_agree_and_say_what_they_miss(drawn, leak: str, time: float, data) -> None:
+def test_steps_in_integers_agree_and_say_what_they_miss(drawn, leak: str, time: float, directed, data) -> None:
     n, edges = drawn
-    graph, user = graph_of(n, edges), data.draw(st.integers(0, n - 1))
+    graph, user = graph_of(n, edges, directed=directed), data.draw(st.integers(0, n - 1))
     series = Series.poisson(rate(graph, leak) * time, 1e-9)
     total = integers(graph, leak, series, user)
     missing = float(missing_units(np.array([sum(total)]))[0])
-    row = naive_sharing.kernel(n, edges, leak, time)[user]
+    row = naive_sharing.kernel(n, edges, leak, time, directed=directed)[user]
     values = of_units(np.array(total))
     assert 0 <= missing <= series.missing + 1e-12
     assert (values <= row + 1e-12).all()
@@ -155,12 +166,12 @@ def test_nothing_comes_into_being_in_a_step(amount: int, q: int, data) -> None:
         assert 0 <= amount - kept - degree * to_each <= degree + 1
 
 
-@given(NETWORKS, st.integers(0, 6))
+@given(NETWORKS, st.integers(0, 6), st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_walks_are_powers_of_the_leak_matrix(drawn, steps: int) -> None:
+def test_walks_are_powers_of_the_leak_matrix(drawn, steps: int, directed: bool) -> None:
     n, edges = drawn
-    found = spread(graph_of(n, edges), "stochastic", Series.walk(steps), np.eye(n))
-    power = np.linalg.matrix_power(naive_sharing.walk(n, edges), steps)
+    found = spread(graph_of(n, edges, directed=directed), "stochastic", Series.walk(steps), np.eye(n))
+    power = np.linalg.matrix_power(naive_sharing.walk(n, edges, directed=directed), steps)
     np.testing.assert_allclose(found.values, power.T, atol=1e-12)
 
 
@@ -216,13 +227,14 @@ def test_scipy_agrees_on_a_larger_graph() -> None:
         np.testing.assert_allclose(diffused(graph, leak, 1.3, users, 1e-9).values, other, atol=2e-9)
 
 
-@given(NETWORKS, LEAKS, st.data())
+@given(NETWORKS, LEAKS, st.booleans(), st.data())
 @settings(max_examples=80, deadline=None)
-def test_expected_trust_is_the_sum_of_the_thesis_from_both_ends(drawn, leak: str, data) -> None:
+def test_expected_trust_is_the_sum_of_the_thesis_from_both_ends(drawn, leak: str, directed, data) -> None:
     n, edges = drawn
     trust = np.array(data.draw(st.lists(st.sampled_from([-2.0, 0.0, 1.0]), min_size=n * n, max_size=n * n)))
     trust = trust.reshape(n, n)
-    k, graph = naive_sharing.kernel(n, edges, leak, 1.0), graph_of(n, edges)
+    k = naive_sharing.kernel(n, edges, leak, 1.0, directed=directed)
+    graph = graph_of(n, edges, directed=directed)
     found = diffused(graph, leak, 1.0, users_of(n), 1e-9)
     pairs = [(u, v) for u in range(n) for v in range(n)]
     rows = sparse.csr_array(trust[[u for u, _ in pairs]])

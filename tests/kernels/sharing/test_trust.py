@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from networks import graph_of
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.sharing.diffusion import Series
 from privrisk_spark.kernels.sharing.trust import Exposure, Rule, propagated_trust, trust_by_likeness, trust_by_rules
 
 FORMS = [
@@ -68,11 +69,15 @@ def test_trust_walks_on() -> None:
     """User 0 trusts 1, whose only friend is 2: half of it stays, a quarter is at 2, an eighth is back at 1."""
     edges = [(1, 2)]
     stated = np.array([[0.0], [1.0], [0.0]])
-    found = propagated_trust(graph_of(3, edges), stated, 0.5, 1e-10)
+    found = propagated_trust(graph_of(3, edges), stated, Series.geometric(0.5, 1e-10))
     np.testing.assert_allclose(found.values[:, 0], [0, 2 / 3, 1 / 3], atol=1e-9)
     walk = naive_sharing.walk(3, edges)
     series = sum(0.5**k * 0.5 * np.linalg.matrix_power(walk, k)[1] for k in range(50))
     np.testing.assert_allclose(found.values[:, 0], series, atol=1e-9)
+    diffused = propagated_trust(graph_of(3, edges), stated, Series.poisson(0.7, 1e-10))
+    np.testing.assert_allclose(diffused.values[:, 0], naive_sharing.kernel(3, edges, "stochastic", 0.7)[1], atol=1e-9)
+    one_way = propagated_trust(graph_of(3, edges, directed=True), stated, Series.walk(1))
+    assert one_way.values[:, 0].tolist() == [0, 0, 1]
 
 
 def test_who_is_like_the_listed_is_trusted() -> None:

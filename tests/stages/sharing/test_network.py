@@ -15,10 +15,10 @@ from privrisk_spark.stages.sharing.user_pairs import cuts_of, once, packed, unpa
 N = 37
 
 
-def graph() -> Graph:
+def graph(*, directed: bool = False) -> Graph:
     draw = np.random.default_rng(3)
     u, v = draw.integers(0, N - 1, (2, 150)).astype(np.int32)
-    return Graph.of_edges(N, u, v)
+    return Graph.of_edges(N, u, v, directed=directed)
 
 
 def network(graph: Graph, offsets: list[int]) -> Network:
@@ -31,12 +31,13 @@ def network(graph: Graph, offsets: list[int]) -> Network:
         pieces.append(here)
         first.append(np.searchsorted(here, np.arange(low, high + 1, dtype=np.uint64) << np.uint64(32)))
     values = tuple((piece % np.uint64(7)).astype(np.float64) for piece in pieces)
-    return Network(np.array(offsets), tuple(pieces), tuple(first), values)
+    return Network(np.array(offsets), tuple(pieces), tuple(first), values, graph.directed)
 
 
+@pytest.mark.parametrize("directed", [False, True], ids=["both-ways", "directed"])
 @pytest.mark.parametrize("offsets", [[0, N], [0, 10, 11, N], [0, 0, 20, 20, N]], ids=str)
-def test_friends_are_those_of_the_graph(offsets: list[int]) -> None:
-    whole = graph()
+def test_friends_are_those_of_the_graph(offsets: list[int], directed: bool) -> None:
+    whole = graph(directed=directed)
     held = network(whole, offsets)
     u, v = np.divmod(np.random.default_rng(1).permutation(N * N), N)
     assert held.degrees(u).tolist() == np.diff(whole.indptr)[u].tolist()
@@ -51,6 +52,9 @@ def test_friends_are_those_of_the_graph(offsets: list[int]) -> None:
     found = held.common_friends(u, v)
     assert found[0].tolist() == wanted[0].tolist()
     assert found[1].tolist() == wanted[1].tolist()
+    ball = whole.ball(3, 2)
+    assert held.ball(3, 2).tolist() == ball.tolist()
+    assert held.within(ball.astype(np.int64)).indices.tolist() == whole.within(ball).indices.tolist()
     values = held.value(u, v, otherwise=-5.0)
     assert values.tolist() == [
         float(((i << 32) | j) % 7) if (i, j) in pairs else -5.0 for i, j in zip(u.tolist(), v.tolist(), strict=True)
