@@ -60,6 +60,7 @@ _COLUMNS = {
     "dictionary_rows": ("dictionary", "{:,}"),
     "lattice_nodes": ("nodes", "{:,}"),
     "attributes": ("k", "{}"),
+    "processor_seconds": ("processor s", "{:.1f}"),
     "bar": ("bar s", "{:g}"),
     "slowest": ("slowest s", "{:.4f}"),
     "proved": ("proved", "{}"),

@@ -1,4 +1,4 @@
-"""Run a command as a child process: wall time, peak memory of its whole process tree, exit code."""
+"""Run a command as a child process: wall time, processor time and peak memory of its process tree, exit code."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+_TICK = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 2**20
 _TAIL = 4_000  # characters of output kept
 
@@ -28,6 +29,9 @@ class Measured:
         Largest sum of resident memory (MiB) over the command and all its descendants at any sample. Pages
         shared between processes count once for each, so it errs upwards; a peak shorter than the sampling
         interval can be missed. (The kernel's own maximum is of no use: a child inherits its parent's.)
+    processor_seconds : float
+        User and system time of the command and all its descendants, each as it was last seen: what a process does
+        after the last sample of it is missing.
     exit_code : int
         Minus the signal number if a signal ended the command.
     output : str
@@ -38,6 +42,7 @@ class Measured:
 
     seconds: float
     peak_mb: float
+    processor_seconds: float
     exit_code: int
     output: str
     errors: str
@@ -103,6 +108,7 @@ def measure(
         return Measured(
             seconds=seconds,
             peak_mb=sampler.peak_mb,
+            processor_seconds=sampler.processor_seconds,
             exit_code=exit_code,
             output=output.read().decode(errors="replace"),
             errors=errors.read().decode(errors="replace")[-_TAIL:],
@@ -110,18 +116,21 @@ def measure(
 
 
 class _Sampler(threading.Thread):
-    """Samples the memory of a process tree until stopped; ``peak_mb`` is the largest sum seen."""
+    """Samples a process tree until stopped; ``peak_mb`` is the largest sum of memory seen."""
 
     def __init__(self, roots: Sequence[int], interval: float) -> None:
         super().__init__(daemon=True)
         self.peak_mb = 0.0
+        self._seconds: dict[int, float] = {}
         self._roots = frozenset(roots)
         self._interval = interval
         self._stopped = threading.Event()
 
     def run(self) -> None:
         while True:
-            self.peak_mb = max(self.peak_mb, _resident_mb(self._roots))
+            seen = _seen(self._roots)
+            self.peak_mb = max(self.peak_mb, sum(pages for pages, _ in seen.values()) * _PAGE_MB)
+            self._seconds |= {process: ticks * _TICK for process, (_, ticks) in seen.items()}
             if self._stopped.wait(self._interval):
                 return
 
@@ -129,12 +138,17 @@ class _Sampler(threading.Thread):
         self._stopped.set()
         self.join()
 
+    @property
+    def processor_seconds(self) -> float:
+        """Of all processes that were seen, as they were seen last."""
+        return sum(self._seconds.values())
 
-def _resident_mb(roots: Set[int]) -> float:
-    """Return the resident memory of processes, their descendants and their sessions, in MiB."""
+
+def _seen(roots: Set[int]) -> dict[int, tuple[int, int]]:
+    """Return resident pages, and ticks of user and system time, of processes, their descendants and their sessions."""
     parent: dict[int, int] = {}
     members = set(roots)
-    pages: dict[int, int] = {}
+    found: dict[int, tuple[int, int]] = {}
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue
@@ -142,11 +156,12 @@ def _resident_mb(roots: Set[int]) -> float:
             stat = Path(entry.path, "stat").read_text()
         except OSError:  # it ended meanwhile
             continue
-        # the name, in parentheses, may hold anything; then state, parent, group, session, …, resident pages
+        # the name, in parentheses, may hold anything; then state, parent, group, session, …, user and system time, …,
+        # resident pages
         fields = stat[stat.rindex(")") + 2 :].split()
         process = int(entry.name)
         parent[process] = int(fields[1])
-        pages[process] = int(fields[21])
+        found[process] = int(fields[21]), int(fields[11]) + int(fields[12])
         if int(fields[3]) in roots:
             members.add(process)
     grown = True
@@ -154,4 +169,4 @@ def _resident_mb(roots: Set[int]) -> float:
         more = {process for process, above in parent.items() if above in members} - members
         members |= more
         grown = bool(more)
-    return sum(pages.get(process, 0) for process in members) * _PAGE_MB
+    return {process: found[process] for process in members if process in found}

@@ -369,7 +369,7 @@ def test_measures_are_held_against_the_count_of_the_same_run(tmp_path, monkeypat
         told = [{"name": name, "seconds": seconds} for name, seconds in stages.items()]
         (out / "assessment.json").write_text(json.dumps({"stages": told}))
         (out / "measures.json").write_text(json.dumps([{"name": name, "value": 0} for name in measures.KINDS]))
-        return Measured(30.0, 900.0, 0, "", "")
+        return Measured(30.0, 900.0, 40.0, 0, "", "")
 
     monkeypatch.setattr(measures, "run_product", assess)
     put_floor_in_place_of_the_product(monkeypatch, '{"count": 0.25}')
@@ -449,7 +449,7 @@ def test_persons_are_counted_by_shuffles_at_one_and_four_times_the_size(tmp_path
         asked.append((pq.read_table(data / "table").num_rows, options))
         (out / "vault").mkdir(parents=True)
         (out / "vault" / "summary.json").write_text('{"seconds": {"count": 1.0}}')
-        return Measured(10.0 if len(asked) < 4 else 60.0, 900.0, 0, "", "")
+        return Measured(10.0 if len(asked) < 4 else 60.0, 900.0, 70.0, 0, "", "")
 
     monkeypatch.setattr(persons, "_release", release)
     monkeypatch.setattr(persons, "check", lambda *_: 25)
