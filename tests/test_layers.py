@@ -77,8 +77,8 @@ LIBRARIES: dict[str, set[str]] = {
     "sklearn": {"kernels", "stages"},
     "scipy": {"kernels", "planning", "experiments"},
     "numpy": {
-        "kernels", "hierarchies", "results", "ledger", "planning", "reporting", "engine", "stages", "experiments",
-        "audit", "pipelines",
+        "kernels", "storage", "hierarchies", "results", "ledger", "planning", "reporting", "engine", "stages",
+        "experiments", "audit", "pipelines",
     },
 }  # fmt: skip
 """Every library that is imported, with the packages that may."""

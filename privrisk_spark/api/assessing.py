@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import Policy, with_frame
-from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for, opened
+from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
+from privrisk_spark.storage.directories import is_directory
+from privrisk_spark.storage.documents import read_text
+from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +39,7 @@ class Assessed(Closeable):
         What a person reads.
     place : Path
         Directory with ``measures.json``, ``assessment.json``, ``report.html`` and the records.
-    private : Workspace or None
+    private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
     spark : SparkSession
         Which opens the frames.
@@ -47,7 +50,7 @@ class Assessed(Closeable):
     assessment: Assessment
     report: Page
     place: Path
-    private: Workspace | None
+    private: PrivateDirectory | None
     spark: SparkSession
     there: tuple[str, ...] = ()
 
@@ -226,6 +229,6 @@ def _assess(
             if private is not None:
                 check_reach(spark, "output")
             result = pipeline.assess(spark, policy, place=place, run_id=run, date=day, announce=announce, table=given)
-            there = tuple(name for name in RECORDS.values() if (place / name).is_dir())
-        page = Page((place / "report.html").read_text(encoding="utf-8"))
+            there = tuple(name for name in RECORDS.values() if is_directory(place / name))
+        page = Page(read_text(place / "report.html"))
     return Assessed(result, page, place, private, spark, there)

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import with_frame
-from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for, opened
+from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
+from privrisk_spark.storage.documents import read_text
+from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +35,7 @@ class Attacked(Closeable):
         What a person reads.
     place : Path
         Directory with ``attack.json``, ``measures.json``, ``report.html`` and ``pairs/``.
-    private : Workspace or None
+    private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
     spark : SparkSession
         Which opens the pairs.
@@ -42,7 +44,7 @@ class Attacked(Closeable):
     result: AttackResult
     report: Page
     place: Path
-    private: Workspace | None
+    private: PrivateDirectory | None
     spark: SparkSession
 
     @property
@@ -170,5 +172,5 @@ def attack(
                 if private is not None:
                     check_reach(spark, "output")
                 result = pipeline.attack(spark, own, place=place, run_id=run, date=day, table=given, announce=announce)
-            page = Page((place / "report.html").read_text(encoding="utf-8"))
+            page = Page(read_text(place / "report.html"))
         return Attacked(result, page, place, private, spark)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for
+from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
+from privrisk_spark.storage.documents import read_text
+from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     from privrisk_spark.results.audit import AuditResult
@@ -28,14 +30,14 @@ class Audited(Closeable):
         What a person reads.
     place : Path
         Directory with ``audit.json`` and ``audit.html``.
-    private : Workspace or None
+    private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
     """
 
     result: AuditResult
     report: Page
     place: Path
-    private: Workspace | None = None
+    private: PrivateDirectory | None = None
 
     @property
     def passed(self) -> bool:
@@ -132,5 +134,5 @@ def audit(
                 if private is not None:
                     check_reach(spark, "output")
                 result = pipeline.audit(spark, policy, place=place, run_id=run, date=day, trials=trials, seed=seed)
-            page = Page((place / "audit.html").read_text(encoding="utf-8"))
+            page = Page(read_text(place / "audit.html"))
         return Audited(result, page, place, private)

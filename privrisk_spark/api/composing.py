@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import with_frame
-from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for
+from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
+from privrisk_spark.storage.documents import read_text
+from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,14 +33,14 @@ class Composed(Closeable):
         What a person reads.
     place : Path
         Directory with ``composition.html``, ``composition.json`` and ``measures.json``.
-    private : Workspace or None
+    private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
     """
 
     result: Composition
     report: Page
     place: Path
-    private: Workspace | None
+    private: PrivateDirectory | None
 
     @property
     def releases(self) -> tuple[DisclosedRisk, ...]:
@@ -179,5 +181,5 @@ def compose(
                 if private is not None:
                     check_reach(spark, "output")
                 result = pipeline.compose(spark, own, place=place, run_id=run, date=day, table=given)
-            page = Page((place / "composition.html").read_text(encoding="utf-8"))
+            page = Page(read_text(place / "composition.html"))
         return Composed(result, page, place, private)

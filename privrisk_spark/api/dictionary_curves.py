@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import with_frame
-from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for
+from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
+from privrisk_spark.storage.documents import read_text
+from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,14 +35,14 @@ class Curves(Closeable):
         What a person reads.
     place : Path
         Directory with ``curves.json``, ``curves.csv`` and ``curves.html``.
-    private : Workspace or None
+    private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
     """
 
     result: CurveResult
     report: Page
     place: Path
-    private: Workspace | None
+    private: PrivateDirectory | None
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -167,5 +169,5 @@ def curves(
                 result = pipeline.curves(
                     spark, own, asked, place=place, run_id=run, date=day, announce=announce, table=given
                 )
-            page = Page((place / "curves.html").read_text(encoding="utf-8"))
+            page = Page(read_text(place / "curves.html"))
         return Curves(result, page, place, private)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +14,7 @@ from privrisk_spark.policy.reading import check_run_id, load_with_faults
 from privrisk_spark.policy.rules.release import impossible
 from privrisk_spark.results.plan import Plan
 from privrisk_spark.results.validation import Job, Validation
+from privrisk_spark.storage.temporary import temporary_root
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -92,7 +92,7 @@ def _for_release(policy: written.Policy, given: bool) -> written.Policy:
     asked = with_frame(policy, given)
     if asked.output is not None:
         return placed(asked, asked.places.path, asked.places.vault)
-    nowhere = Path(tempfile.gettempdir(), "privrisk-plan")
+    nowhere = temporary_root() / "privrisk-plan"
     return placed(asked, nowhere / "release", nowhere / "vault")
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privrisk_spark.api.policies import with_frame
-from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for
+from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.policy.schemes import FittedPartition, FittedScheme, read_scheme
 from privrisk_spark.results.page import html_table
+from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,13 +31,13 @@ class Fitted(Closeable):
         As the file has it.
     place : Path
         The file, which ``guarantee.scheme`` names.
-    private : Workspace or None
+    private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
     """
 
     scheme: FittedScheme | FittedPartition
     place: Path
-    private: Workspace | None
+    private: PrivateDirectory | None
 
     @property
     def levels(self) -> dict[str, int] | None:
@@ -214,7 +215,7 @@ def approve(scheme: str | Path, *, by: str) -> Fitted:
     ...     released.manifest["guarantee"]["parameters"]["levels"]
     {'sex': 0}
     """
-    from privrisk_spark.runs.places import write_json
+    from privrisk_spark.storage.documents import write_json
 
     if not by.strip():
         raise ConfigError([Fault("--by", "must name who approves the scheme")])

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import placed, with_frame
-from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, opened
+from privrisk_spark.api.workspace import Closeable, check_reach, opened
 from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
+from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +44,7 @@ class Released(Closeable):
         Directory of the release; its URI in an object store.
     vault : Path or str
         Directory of what must not be published; in an object store, the URI of what this run left.
-    private : Workspace or None
+    private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
     spark : SparkSession
         Which opens the frames.
@@ -62,7 +63,7 @@ class Released(Closeable):
     vault_report: Page | None
     place: Path | str
     vault: Path | str
-    private: Workspace | None
+    private: PrivateDirectory | None
     spark: SparkSession
     output: written.Output
     data_at: Location
@@ -190,7 +191,7 @@ def release(
         wanted = {"output": output, "vault": vault}
         if policy.output is not None:
             wanted = {"output": output or policy.output.path, "vault": vault or policy.output.vault}
-        private = Workspace() if None in wanted.values() else None
+        private = PrivateDirectory() if None in wanted.values() else None
         try:
             places = {
                 name: str(private.path / name) if where is None and private is not None else str(where)
@@ -211,7 +212,9 @@ def release(
             raise
 
 
-def _opened(spark: SparkSession, outcome: Outcome, policy: written.Policy, private: Workspace | None) -> Released:
+def _opened(
+    spark: SparkSession, outcome: Outcome, policy: written.Policy, private: PrivateDirectory | None
+) -> Released:
     """What a run left."""
     place, manifest = outcome.place, outcome.manifest
     exact = place.left("report.html")

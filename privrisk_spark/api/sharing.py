@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import with_edges, with_frame
-from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for, opened
+from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
+from privrisk_spark.storage.documents import read_text
+from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +35,7 @@ class Shared(Closeable):
         What a person reads.
     place : Path
         Directory with ``decisions/``, ``summary.json``, ``measures.json``, ``sharing.json`` and ``report.html``.
-    private : Workspace or None
+    private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
     spark : SparkSession
         Which opens the decisions.
@@ -42,7 +44,7 @@ class Shared(Closeable):
     result: SharingResult
     report: Page
     place: Path
-    private: Workspace | None
+    private: PrivateDirectory | None
     spark: SparkSession
 
     @cached_property
@@ -150,5 +152,5 @@ def share(
                 result = pipeline.share(
                     spark, own, place=place, run_id=run, date=day, profiles=people, edges=friends, announce=announce
                 )
-            page = Page((place / "report.html").read_text(encoding="utf-8"))
+            page = Page(read_text(place / "report.html"))
         return Shared(result, page, place, private, spark)

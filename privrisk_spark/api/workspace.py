@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-class Workspace:
-    """A temporary directory only its owner can enter (mode 0700), removed with the last object that refers to this one.
-
-    Attributes
-    ----------
-    path : Path
-    """
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="privrisk-")).resolve()
-        self._remove = weakref.finalize(self, _remove, self.path, os.getpid())
-
-    def close(self) -> None:
-        """Remove the directory, now and not again."""
-        self._remove()
-
-
-def _remove(path: Path, owner: int) -> None:
-    if os.getpid() == owner:  # a forked process has no say in it
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def check_reach(spark: SparkSession, key: str) -> None:
@@ -62,7 +37,7 @@ def check_reach(spark: SparkSession, key: str) -> None:
 
 
 @contextmanager
-def directory_for(output: str | Path | None, name: str) -> Iterator[tuple[str, Workspace | None]]:
+def directory_for(output: str | Path | None, name: str) -> Iterator[tuple[str, PrivateDirectory | None]]:
     """Yield where a result goes, and the private directory it lies in if nobody named a place.
 
     An error within the block removes that directory.
@@ -77,7 +52,7 @@ def directory_for(output: str | Path | None, name: str) -> Iterator[tuple[str, W
     if output is not None:
         yield str(output), None
         return
-    private = Workspace()
+    private = PrivateDirectory()
     try:
         yield str(private.path / name), private
     except BaseException:
@@ -88,7 +63,7 @@ def directory_for(output: str | Path | None, name: str) -> Iterator[tuple[str, W
 class Closeable:
     """What results share: a directory of theirs, which can be given up early."""
 
-    private: Workspace | None
+    private: PrivateDirectory | None
 
     def close(self) -> None:
         """Remove the private directory, if the result lies in one; its frames cannot be read any more."""
@@ -104,12 +79,12 @@ class Closeable:
         self.close()
 
 
-def opened(private: Workspace | None, spark: SparkSession, read: Callable[[], DataFrame]) -> DataFrame:
+def opened(private: PrivateDirectory | None, spark: SparkSession, read: Callable[[], DataFrame]) -> DataFrame:
     """Open a frame of a result, which keeps the directory its files lie in; frames made of it do not.
 
     Parameters
     ----------
-    private : Workspace or None
+    private : PrivateDirectory or None
         Of the result.
     spark : SparkSession
         Held under the settings of a run meanwhile.

@@ -206,8 +206,8 @@ def _tell(
     place: Path | Location | None, attempt: Attempt, *, phase: str, code: int, message: str, remedy: str = ""
 ) -> None:
     """Write how a run ended, if there is where to; it does not end otherwise because that fails."""
-    from privrisk_spark.runs.places import write_json
     from privrisk_spark.runs.progress import LOGGER, status_of, write_status
+    from privrisk_spark.storage.documents import write_json
 
     try:
         if place is not None and place is attempt.told:
@@ -227,9 +227,9 @@ def _kept_log(attempt: Attempt) -> Path | Location | None:
     if "pyspark" not in sys.modules or status is None or (isinstance(status, Path) and not status.is_dir()):
         return None
     from privrisk_spark.engine.session import own_log
-    from privrisk_spark.runs.permissions import PRIVATE_FILE
     from privrisk_spark.runs.places import SPARK_LOG
     from privrisk_spark.storage.opening import open_store
+    from privrisk_spark.storage.permissions import PRIVATE_FILE
 
     log = own_log()
     if log is None:

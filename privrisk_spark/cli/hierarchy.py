@@ -124,7 +124,7 @@ def draw(
     with attempted(None, LogFormat.text):
         from privrisk_spark.api.hierarchies import hierarchies_of
         from privrisk_spark.reporting.hierarchy_trees import draw_hierarchy
-        from privrisk_spark.runs.places import write_text
+        from privrisk_spark.storage.documents import write_text
 
         found = hierarchies_of(source, column=column, separator=separator, overrides=overrides or [])
         if len(found) != 1:

@@ -25,6 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.failures import carried
+from privrisk_spark.storage.directories import make
+from privrisk_spark.storage.part_files import mapped_arrow, writing_arrow
 from privrisk_spark.storage.parts import LocalParts, ObjectParts, PartDirectory
 
 CHUNK_ROWS = 2**19
@@ -230,31 +232,15 @@ def part_name(suffix: str) -> str:
 def write_ipc(table: pa.Table, directory: PartDirectory) -> str:
     """Write a table as one part that tasks can map; returns its name."""
     name = part_name("arrow")
-    with (
-        directory.writing(name) as path,
-        pa.OSFile(path, "wb") as sink,
-        pa.ipc.new_file(sink, table.schema) as writer,
-    ):
+    with writing_arrow(directory, name, table.schema) as writer:
         writer.write_table(table)
     return name
 
 
 def read_ipc(directory: PartDirectory, name: str) -> pa.Table:
     """Map a part written by :func:`write_ipc`."""
-    with pa.memory_map(directory.path(name)) as source:
-        return pa.ipc.open_file(source).read_all()
-
-
-def write_array(array: npt.NDArray[Any], directory: PartDirectory, name: str) -> None:
-    """Write an array as a part that tasks can map."""
-    with directory.writing(name) as path, open(path, "wb") as sink:
-        np.save(sink, array)
-
-
-def map_array(directory: PartDirectory, name: str) -> npt.NDArray[Any]:
-    """Map a part written by :func:`write_array`."""
-    mapped: npt.NDArray[Any] = np.load(directory.path(name), mmap_mode="r")
-    return mapped
+    with mapped_arrow(directory, name) as reader:
+        return reader.read_all()
 
 
 def materialized(spark: SparkSession, directory: PartDirectory, names: Sequence[str], schema: T.StructType) -> Batches:
@@ -321,7 +307,7 @@ class Scratch:
 
     def below(self, name: str) -> Scratch:
         """Make directories in these, for work that names its own."""
-        (self.path / name).mkdir()
+        make(self.path / name)
         return Scratch(self.spark, self.path / name, None if self.shared is None else self.shared.below(name))
 
     def write_frame(self, frame: DataFrame, name: str) -> DataFrame:

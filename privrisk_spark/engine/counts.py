@@ -14,7 +14,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import map_array
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import LongArray
@@ -23,6 +22,7 @@ from privrisk_spark.kernels.counting.consistent import Axis, Counts, DenseCounts
 from privrisk_spark.kernels.disclosure.risk import Attacker, DictionaryRule
 from privrisk_spark.planning.dictionaries import possible_codes
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.storage.part_files import map_array
 from privrisk_spark.storage.parts import PartDirectory
 
 Held = Literal["dense", "sorted"]

@@ -102,7 +102,7 @@ def object_frame(spark: SparkSession, table: Table, *, key: str, partitions: Seq
 
     def read(numbered: int) -> Iterator[pa.Table]:
         file, of_file = files[numbered], values[numbered]
-        with pq.ParquetFile(file.open(), pre_buffer=True, coerce_int96_timestamp_unit="us") as opened:
+        with pq.ParquetFile(file.reader(), pre_buffer=True, coerce_int96_timestamp_unit="us") as opened:
             for batch in opened.iter_batches(columns=names):
                 rows = pa.Table.from_batches([batch]).select(names)
                 for column in instants:
@@ -141,7 +141,7 @@ def object_partitions(files: Sequence[ObjectFile], types: Mapping[str, T.DataTyp
 def _schema(file: ObjectFile, key: str) -> pa.Schema:
     try:
         # Times of 96 bits as nanoseconds, as they would be read else, do not hold the year 9999.
-        with file.open() as source, pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as opened:
+        with file.reader() as source, pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as opened:
             schema = opened.schema_arrow.remove_metadata()
             columns = [opened.schema.column(i) for i in range(opened.metadata.num_columns)]
     except pa.ArrowException:

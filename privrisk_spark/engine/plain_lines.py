@@ -19,6 +19,8 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.source_files import local_files
 from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.storage.documents import state_of
+from privrisk_spark.storage.table_files import opened
 
 _OPTIONS = {"header", "sep", "delimiter"}
 """Reader options under which a line is what its bytes are; ``mode`` only says what is done with damaged ones."""
@@ -53,10 +55,11 @@ def collect_plain(spark: SparkSession, table: Table, schema: T.StructType) -> bo
     ):
         return False
     parts = [
-        (file.absolute(), start, min(start + _PART, size))
+        (file.absolute(), start, min(start + _PART, known.size))
         for file in files
-        for size in [file.stat().st_size]
-        for start in range(0, size, _PART)
+        for known in [state_of(file)]
+        if known is not None
+        for start in range(0, known.size, _PART)
     ]
     count = len(schema.fields) - 1
 
@@ -69,7 +72,7 @@ def collect_plain(spark: SparkSession, table: Table, schema: T.StructType) -> bo
 
 def _plain_part(path: Path, start: int, end: int, separator: bytes, count: int) -> bool:
     """Whether the lines that begin in a part of a file are plain."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         if start:
             file.seek(start - 1)
             file.readline(_BLOCK)  # the rest of a line that began before

@@ -19,6 +19,7 @@ from privrisk_spark.engine.sources import column, plain_frame
 from privrisk_spark.errors import InputError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output
+from privrisk_spark.storage.directories import files_below
 from privrisk_spark.storage.locations import Location
 
 
@@ -130,7 +131,10 @@ def read_back(spark: SparkSession, output: Output, directory: Path, partitions: 
         texts = spark.read.options(header=True, escape='"', multiLine=True).csv(str(directory))
         return without_quoted_formulas(texts) if output.quote_formulas else texts
     if partitions.types:
-        held = from_arrow_schema(pq.read_schema(next(directory.rglob("*.parquet"))), prefer_timestamp_ntz=True)
+        held = from_arrow_schema(
+            pq.read_schema(next(file for file in files_below(directory) if file.suffix == ".parquet")),
+            prefer_timestamp_ntz=True,
+        )
         fields = [one for one in held.fields if one.name not in partitions.types]
         read = spark.read.schema(T.StructType([*fields, *partitions.fields])).parquet(str(directory))
         return read.select(*map(column, partitions.columns))

@@ -66,7 +66,7 @@ Source = str | ObjectFile
 
 def opened(file: Source) -> str | IO[bytes]:
     """Open a file for a reader of Parquet, or leave it to it."""
-    return file if isinstance(file, str) else file.open()
+    return file if isinstance(file, str) else file.reader()
 
 
 def _parquet(file: Source, texts: Sequence[str]) -> pq.ParquetFile:

@@ -19,10 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.fast.local import settings as fast_settings
 from privrisk_spark.engine.fast.start import started
-from privrisk_spark.engine.local_directory import LocalDirectory, places
+from privrisk_spark.engine.java_logging import write_configuration
 from privrisk_spark.engine.settings import ENCRYPTION, REQUIRED, as_required, check_encryption, encrypts, fixed
 from privrisk_spark.engine.source_files import much_for_java
 from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.storage.directories import is_file
+from privrisk_spark.storage.local_directory import LocalDirectory, places
 
 _LOG = logging.getLogger(__name__)
 
@@ -109,7 +111,7 @@ def build(name: str, *, retries: bool = False, reads: bool = False) -> SparkSess
     """Return the session spark-submit prepared, or a local one.
 
     Either encrypts what it spills, shuffles and broadcasts to local disks, unless it is one of Spark Connect, whose
-    server decides. A local one keeps it in a directory of this process (:mod:`privrisk_spark.engine.local_directory`).
+    server decides. A local one keeps it in a directory of this process (:mod:`privrisk_spark.storage.local_directory`).
 
     Parameters
     ----------
@@ -152,7 +154,7 @@ def own_log() -> Path | None:
     if not _local_directory.cache_info().currsize:
         return None
     log = _local_directory().log
-    return log if log.is_file() else None
+    return log if is_file(log) else None
 
 
 @functools.cache
@@ -167,7 +169,7 @@ def _own_directory() -> Iterator[dict[str, str]]:
     paths = [str(path) for path in directory.paths]
     options = f'"-Djava.io.tmpdir={paths[0]}"'
     if "SPARK_CONF_DIR" not in os.environ:
-        options += f' "-Dlog4j2.configurationFile={directory.log_configuration()}"'
+        options += f' "-Dlog4j2.configurationFile={write_configuration(directory)}"'
     # Spark prefers what the environment says to any setting; Java takes it from ours when it starts.
     before = os.environ.get("SPARK_LOCAL_DIRS")
     os.environ["SPARK_LOCAL_DIRS"] = ",".join(paths)

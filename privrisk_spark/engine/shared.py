@@ -21,6 +21,7 @@ from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.apart import impossible_apart
 from privrisk_spark.runs.vaults import IN_STORE, Vault
+from privrisk_spark.storage.documents import write_plainly
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.parts import LocalParts, ObjectParts, PartDirectory, keep_under
 from privrisk_spark.storage.scratch import forget_store, note_store
@@ -98,13 +99,13 @@ def _remove(shared: ObjectParts, path: Path, vault: Vault | None) -> None:
 
 def _measure_reach(spark: SparkSession, directory: PartDirectory, key: str) -> None:
     """Refuse a directory whose files tasks do not find."""
-    content = secrets.token_hex(16).encode()
+    content = secrets.token_hex(16)
     with directory.writing(_PROBE) as written:
-        Path(written).write_bytes(content)
+        write_plainly(Path(written), content)
 
     def look(_: int) -> Iterator[pa.Table]:
         try:
-            found = directory.reached(_PROBE) == content
+            found = directory.reached(_PROBE) == content.encode()
             why = "" if found else "another file is there"
         except Exception as error:
             found, why = False, type(error).__name__

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from privrisk_spark.engine.batches import PARTS, Batches, decoded, in_chunks, part_name, report
 from privrisk_spark.kernels.arrays import LongArray, WordArray
+from privrisk_spark.storage.part_files import mapped_arrow, writing_arrow
 from privrisk_spark.storage.parts import PartDirectory
 
 
@@ -67,11 +68,7 @@ def write_slices(table: pa.Table, bucket: LongArray, buckets: int, directory: Pa
     ends = np.searchsorted(bucket[order], np.arange(buckets + 1))
     ordered = table.take(pa.array(order)).combine_chunks()
     name = part_name("arrow")
-    with (
-        directory.writing(name) as path,
-        pa.OSFile(path, "wb") as sink,
-        pa.ipc.new_file(sink, table.schema) as writer,
-    ):
+    with writing_arrow(directory, name, table.schema) as writer:
         for begin, end in itertools.pairwise(ends.tolist()):
             batches = ordered.slice(begin, end - begin).combine_chunks().to_batches()
             writer.write_batch(batches[0] if batches else _no_rows(table.schema))
@@ -82,8 +79,8 @@ def read_slices(directory: PartDirectory, names: Iterable[str], bucket: int) -> 
     """Read a bucket's rows of all parts of :func:`write_slices`; None if there are no parts."""
     pieces = []
     for name in names:
-        with pa.memory_map(directory.path(name)) as source:
-            pieces.append(pa.ipc.open_file(source).get_batch(bucket))
+        with mapped_arrow(directory, name) as reader:
+            pieces.append(reader.get_batch(bucket))
     return pa.Table.from_batches(pieces, pieces[0].schema).combine_chunks() if pieces else None
 
 

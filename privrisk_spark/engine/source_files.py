@@ -6,9 +6,7 @@ file lacks with missing values: each time the table is smaller than the policy's
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -18,9 +16,11 @@ import pyarrow.parquet as pq
 from privrisk_spark.engine.object_tables import in_object_store, object_files
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.policy.overlap import named_here
 from privrisk_spark.results.facts import FilesRead
+from privrisk_spark.storage.directories import is_file, is_link
+from privrisk_spark.storage.documents import state_of
 from privrisk_spark.storage.files import ObjectFile
+from privrisk_spark.storage.table_files import files_of, named_here
 
 _FILES = ("parquet", "orc", "csv", "json", "text", "avro", "xml")
 """Formats whose tables are the files that lie there; others keep lists of their own."""
@@ -49,17 +49,7 @@ def local_files(table: Table) -> list[Path] | None:
         return None
     if urlparse(table.path).scheme not in ("", "file") or "{" in table.path:  # alternatives are Spark's own
         return None
-    return [file for place in named_here(table.path) if os.path.lexists(place) for file in _below(place)] or None
-
-
-def _below(place: Path) -> Iterator[Path]:
-    if not place.is_dir():
-        yield place
-        return
-    for entry in sorted(place.iterdir()):
-        hidden = entry.name.startswith(".") or (entry.name.startswith("_") and "=" not in entry.name)
-        if not hidden and not entry.name.endswith("._COPYING_"):
-            yield from _below(entry)
+    return [file for place in named_here(table.path) for file in files_of(place)] or None
 
 
 def much_for_java(tables: Collection[Table]) -> bool:
@@ -75,7 +65,7 @@ def much_for_java(tables: Collection[Table]) -> bool:
         files = local_files(table)
         if files is None:
             return True
-        size += sum(file.stat().st_size for file in files if file.is_file())
+        size += sum(known.size for known in map(state_of, filter(is_file, files)) if known is not None)
     return size >= MUCH
 
 
@@ -125,13 +115,15 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
 
 def _refuse_lost(file: Path, where: str, *, empty: bool) -> None:
     try:
-        found = file.stat()
+        found = state_of(file)
     except OSError as error:
-        what = "is a link to nothing" if file.is_symlink() else f"cannot be read ({error.strerror})"
+        what = "is a link to nothing" if is_link(file) else f"cannot be read ({error.strerror})"
         raise SchemaError(f"{where} {what}; mend or remove it.") from None
-    if not stat.S_ISREG(found.st_mode):
+    if found is None:
+        raise SchemaError(f"{where} is a link to nothing; mend or remove it.")
+    if not found.regular:
         raise SchemaError(f"{where} is no file but a pipe, socket or device, which can be read once at most; copy it.")
-    if empty and found.st_size == 0:
+    if empty and found.size == 0:
         raise SchemaError(f"{where} has 0 bytes, so what it held is lost; write it anew or remove it.")
 
 
@@ -147,7 +139,7 @@ def _rows_of_footers(
     names: dict[Path | ObjectFile, set[str]] = {}
     for file in files:
         try:
-            metadata = pq.read_metadata(file if isinstance(file, Path) else file.open())
+            metadata = pq.read_metadata(file if isinstance(file, Path) else file.reader())
         except (pa.ArrowException, OSError) as error:
             what = (
                 error.strerror

@@ -38,9 +38,11 @@ from privrisk_spark.engine.row_groups import (
 from privrisk_spark.engine.settings import input_files
 from privrisk_spark.errors import ConfigError
 from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.storage.directories import is_directory, is_file
 from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import Location, is_remote, locate
 from privrisk_spark.storage.parts import PartDirectory
+from privrisk_spark.storage.table_files import files_of
 
 _NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType)
 _INEXACT = (T.FloatType, T.DoubleType)
@@ -143,7 +145,7 @@ def _plain_files(
         if any(urlparse(uri).scheme != "file" for uri in uris):
             return None
         paths = [Path(unquote(urlparse(uri).path)) for uri in uris]
-        files = [str(path) for path in paths if path.is_file()]
+        files = [str(path) for path in paths if is_file(path)]
         found = _partitions(table, paths, types, names) if len(files) == len(paths) else None
     if not found or not names - set(found[0]):
         return None
@@ -180,7 +182,7 @@ def _partitions(
     What a pattern or a file stands for, Spark begins to read names at another directory.
     """
     root = Path(table.path or "").absolute()
-    if root.is_dir():
+    if is_directory(root):
         texts = [partition_texts(root, file) for file in files]
         known = [of_file for of_file in texts if of_file is not None]
         values = partition_values(known, types) if len(known) == len(texts) else None
@@ -294,8 +296,8 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
     if table.catalog is not None or table.format != "parquet" or table.options or table.path is None:
         return None
     path = Path(table.path).absolute()
-    files = list(_below(path)) if path.is_dir() else [path]
-    partitions = [partition_texts(path, file) for file in files] if path.is_dir() else [{}]
+    files = list(files_of(path))
+    partitions = [partition_texts(path, file) for file in files] if is_directory(path) else [{}]
     columns = {name.casefold() for of_file in partitions for name in of_file or ()}
     if any(of_file is None or list(of_file) != list(partitions[0] or ()) for of_file in partitions):
         return None
@@ -316,14 +318,3 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
     frame = spark.read.schema(schemas[0]).parquet(table.path)
     found = {unquote(urlparse(uri).path) for uri in frame.inputFiles() if urlparse(uri).scheme == "file"}
     return frame if found == {str(file) for file in files} else None
-
-
-def _below(directory: Path) -> Iterator[Path]:
-    """Files of a directory and those below it, but those Spark leaves out."""
-    for entry in directory.iterdir():
-        if entry.name.startswith(("_", ".")):
-            continue
-        if entry.is_dir():
-            yield from _below(entry)
-        else:
-            yield entry

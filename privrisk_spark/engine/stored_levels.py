@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privrisk_spark.engine.batches import map_array, write_array
 from privrisk_spark.errors import InternalError
 from privrisk_spark.kernels.arrays import BoolArray, IntArray, LevelArray
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
+from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
 _VECTORS, _LEVELS = "vectors.npy", "levels.npy"

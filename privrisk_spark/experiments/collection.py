@@ -23,8 +23,9 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_collection
 from privrisk_spark.results.collection import Collection, Part
 from privrisk_spark.results.experiment import plain
-from privrisk_spark.runs.places import check_place, held, local_path, write_json, write_text
+from privrisk_spark.runs.places import check_place, held, local_path
 from privrisk_spark.runs.progress import write_status
+from privrisk_spark.storage.documents import read_text, write_json, write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -204,7 +205,7 @@ def _finished(place: Path) -> dict[str, Any]:
 def _read(path: Path) -> dict[str, Any]:
     """What a file of an earlier run holds; nothing if it is not there, or not whole."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_text(path))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -21,9 +21,10 @@ from privrisk_spark.planning.places import check_private_place, check_request
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_experiment
 from privrisk_spark.results.experiment import ExperimentResult, Findings, plain
-from privrisk_spark.runs.places import check_place, held, local_path, write_json, write_text
+from privrisk_spark.runs.places import check_place, held, local_path
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.tables.opening import read
+from privrisk_spark.storage.documents import write_json, write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

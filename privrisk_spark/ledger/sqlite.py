@@ -7,11 +7,9 @@ are replayed (see `privrisk_spark.ledger.ledger`) and why it belongs in the vaul
 
 from __future__ import annotations
 
-import os
-import secrets
 import sqlite3
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +18,8 @@ from sqlalchemy.pool import NullPool
 
 from privrisk_spark.errors import EngineError, InputError
 from privrisk_spark.ledger.storage import metadata
+from privrisk_spark.storage.directories import make_missing
+from privrisk_spark.storage.documents import linked_when_whole, state_of
 
 __all__ = ["LedgerFile"]
 
@@ -83,31 +83,19 @@ class LedgerFile:
     def exists(self) -> bool:
         """Tell whether there is a ledger file."""
         try:
-            self._path.stat()
-        except FileNotFoundError:
-            return False
+            return state_of(self._path) is not None
         except OSError as error:
             raise _failure(error) from error
-        return True
 
     def create(self) -> None:
         """Create an empty ledger if there is none; the first transaction that writes brings an old one up to date."""
         if self.exists():
             return
-        path = self._path
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
         try:
-            _make_directory(path.parent)
-            # Made before SQLite opens it, so that it never exists with wider permissions; linked under its name
-            # only when whole, so that an empty file is always a lost ledger and never a new one.
-            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            try:
-                with _opened(draft, read_only=False) as connection:
-                    _create_schema(connection)
-                with suppress(FileExistsError):
-                    os.link(draft, path)
-            finally:
-                draft.unlink(missing_ok=True)
+            make_missing(self._path.parent)
+            # Linked under its name only when whole, so that an empty file is always a lost ledger and never a new one.
+            with linked_when_whole(self._path) as draft, _opened(draft, read_only=False) as connection:
+                _create_schema(connection)
         except OSError as error:
             raise _failure(error) from error
 
@@ -196,15 +184,6 @@ def _triggers(version: int) -> dict[str, str]:
     now = "state IN ('committed', 'void', 'noted', 'accepted')"
     closed = _TRIGGERS[name].replace(now, _CLOSED_BEFORE[version])
     return _TRIGGERS | {name: closed}
-
-
-def _make_directory(directory: Path) -> None:
-    missing = []
-    while not directory.exists():
-        missing.append(directory)
-        directory = directory.parent
-    for directory in reversed(missing):
-        directory.mkdir(mode=0o700, exist_ok=True)
 
 
 def _failure(error: Exception) -> EngineError:

@@ -36,9 +36,10 @@ from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_audit
 from privrisk_spark.results.audit import AuditResult, Findings, Repetition
-from privrisk_spark.runs.places import check_place, held, local_path, write_json, write_text
+from privrisk_spark.runs.places import check_place, held, local_path
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
+from privrisk_spark.storage.documents import write_json, write_text
 
 FILES = ("audit.json", "audit.html", "status.json", ".lock")
 

@@ -28,7 +28,7 @@ from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_composition
 from privrisk_spark.results.composition import Composition
-from privrisk_spark.runs.places import held, write_json, write_text
+from privrisk_spark.runs.places import held
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.deciding.history import Evaluation, measure_disclosed_risk, write_disclosed_risk
@@ -37,6 +37,7 @@ from privrisk_spark.stages.tables.encode import dictionary_rows
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.storage.documents import write_json, write_text
 from privrisk_spark.storage.locations import Location
 
 FILES = ("composition.html", "measures.json", "composition.json", "status.json", "unknown_values", ".lock")

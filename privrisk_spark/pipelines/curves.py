@@ -47,7 +47,7 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.curves import curve_notes, curves_explanation, dictionary_in_words
 from privrisk_spark.reporting.pages import render_curves
 from privrisk_spark.results.curves import CurveResult
-from privrisk_spark.runs.places import held, write_json, write_text
+from privrisk_spark.runs.places import held
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.diagnostics.estimated import collect_share_vectors, share_vectors
@@ -56,6 +56,7 @@ from privrisk_spark.stages.tables.encode import dictionary_rows, identities
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.storage.documents import write_json, write_text
 from privrisk_spark.storage.locations import Location
 
 FILES = ("curves.json", "curves.csv", "curves.html", "status.json", "unknown_values", ".lock")

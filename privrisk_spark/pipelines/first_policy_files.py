@@ -13,9 +13,10 @@ from privrisk_spark.planning.first_policy.draft import Proposed
 from privrisk_spark.policy.reading import load
 from privrisk_spark.policy.writing import policy_text
 from privrisk_spark.reporting.profile_page import render_first_policy
-from privrisk_spark.runs.permissions import make_private
-from privrisk_spark.runs.places import write_text
+from privrisk_spark.storage.directories import is_there, resolved
+from privrisk_spark.storage.documents import write_text
 from privrisk_spark.storage.locations import is_remote
+from privrisk_spark.storage.permissions import make_private
 
 FILES = ("policy.yaml", "profile.html", "hierarchies")
 """What a directory of a first policy holds."""
@@ -116,11 +117,11 @@ def refuse_existing(directory: Path, table: str | None, *, overwrite: bool) -> N
         Naming a file.
     """
     if table is not None and not is_remote(table):
-        of_table = Path(table).expanduser().resolve()
-        if directory.resolve().is_relative_to(of_table):
+        of_table = resolved(Path(table).expanduser())
+        if resolved(directory).is_relative_to(of_table):
             rule = f"must not lie in the table's own directory '{table}', which is read whole. Got '{directory}'"
             raise ConfigError([Fault("--out", rule)])
-    there = [name for name in FILES if (directory / name).exists()]
+    there = [name for name in FILES if is_there(directory / name)]
     if there and not overwrite:
         rule = f"'{directory}' holds {there[0]} already; name another directory, or give --overwrite to replace it"
         raise ConfigError([Fault("--out", rule)])

@@ -28,7 +28,7 @@ from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.schemes import FittedPartition, FittedScheme
 from privrisk_spark.reporting.explanation import explanation
-from privrisk_spark.runs.places import held, write_json
+from privrisk_spark.runs.places import held
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.deciding.local import fitted_tree
 from privrisk_spark.stages.deciding.recode import chosen_scheme, collect_problem
@@ -36,6 +36,7 @@ from privrisk_spark.stages.deciding.rules import RuleInputs
 from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.storage.documents import write_json
 from privrisk_spark.storage.locations import Location
 
 SCHEME = "scheme.json"

@@ -9,7 +9,6 @@ driver but the few users of the greatest loss. All of it is for the trusted zone
 from __future__ import annotations
 
 import datetime as dt
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +52,7 @@ from privrisk_spark.policy.sharing import (
 from privrisk_spark.reporting.explanation import sharing_explanation
 from privrisk_spark.reporting.pages import render_sharing
 from privrisk_spark.results.sharing import Connection, Exposed, Network, SharingResult
-from privrisk_spark.runs.places import held, write_json, write_text
+from privrisk_spark.runs.places import held
 from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
 from privrisk_spark.stages.sharing.deciders import SENSITIVITY, TRUST, UTILITY, collect_decider
 from privrisk_spark.stages.sharing.deciding import (
@@ -76,6 +75,8 @@ from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_table
 from privrisk_spark.stages.tables.opening import read as open_source
 from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.storage.directories import remove
+from privrisk_spark.storage.documents import write_json, write_text
 from privrisk_spark.storage.locations import Location
 
 FILES = ("decisions", "summary.json", "measures.json", "sharing.json", "report.html", "status.json", "unknown_values",
@@ -380,7 +381,7 @@ def exposed_of(ground: Ground, decided: DecidedSlices, most: int) -> tuple[Expos
 def write(run: Run, opened: Opened, decided: DecidedSlices, result: SharingResult) -> None:
     """Stage: put decisions and documents in their place."""
     with run.progress.stage("report") as stage:
-        shutil.rmtree(run.place / "decisions", ignore_errors=True)
+        remove(run.place / "decisions")
         write_decisions(decided, run.place / "decisions", list(opened.hierarchies))
         write_json(run.place / "summary.json", result.summary() | {"seconds": dict(run.progress.seconds)})
         write_json(run.place / "measures.json", result.measures())

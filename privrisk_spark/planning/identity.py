@@ -7,13 +7,13 @@ import hashlib
 import posixpath
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlparse
 
 from privrisk_spark.ledger.request import LONGEST_NAME
 from privrisk_spark.policy.dictionaries import GIVEN, Table
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.storage.directories import resolved
 
 __all__ = ["TableIdentity", "table_identity"]
 
@@ -77,7 +77,7 @@ def _name(table: Table) -> str:
     parsed = urlparse(path)
     if parsed.scheme in ("", "file"):
         # Links are followed: the table is what lies where they point to.
-        return _undated(str(Path(unquote(parsed.path) if parsed.scheme else path).resolve()))
+        return _undated(str(resolved(unquote(parsed.path) if parsed.scheme else path)))
     scheme = _ONE_SCHEME.get(parsed.scheme, parsed.scheme)
     # As Hadoop takes a path: slashes count once, and none at the end. Hosts and buckets have no case.
     place = posixpath.normpath("/" + path.partition(":")[2].removeprefix("//").removeprefix(parsed.netloc).lstrip("/"))
@@ -106,7 +106,7 @@ def _former_name(table: Table, day: dt.date) -> str:
         name = table.place or ""
         parsed = urlparse(name)
         if parsed.scheme in ("", "file"):
-            name = str(Path(unquote(parsed.path) if parsed.scheme else name).resolve())
+            name = str(resolved(unquote(parsed.path) if parsed.scheme else name))
     for form in ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d"):
         name = name.replace(day.strftime(form), _DATE)
     return name

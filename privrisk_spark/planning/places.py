@@ -12,6 +12,7 @@ from privrisk_spark.policy.dictionaries import OneDictionary, Table
 from privrisk_spark.policy.overlap import overlapping, places_read
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.places import check_place, local_path
+from privrisk_spark.storage.directories import resolved
 from privrisk_spark.storage.locations import Location, locate
 
 
@@ -112,5 +113,5 @@ def refuse_public_ledger(policy: Policy, published: Mapping[str, Location]) -> N
     """
     file = None if policy.ledger is None else file_of(policy.ledger.url)
     for key, place in published.items():
-        if file is not None and Location("file", "", str(file.resolve())).lies_in(place):
+        if file is not None and Location("file", "", str(resolved(file))).lies_in(place):
             raise ConfigError([Fault("ledger.url", f"must not lie inside {key}, which is published")])

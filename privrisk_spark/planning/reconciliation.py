@@ -15,6 +15,7 @@ from privrisk_spark.ledger.urls import file_of
 from privrisk_spark.runs.outputs import Output
 from privrisk_spark.runs.witnesses import Looked, look
 from privrisk_spark.runs.workplace import output_at
+from privrisk_spark.storage.directories import is_directory, is_there
 from privrisk_spark.storage.locations import is_remote
 
 __all__ = ["Verdict", "hold_against", "places_named", "verify"]
@@ -81,7 +82,7 @@ def verify(url: str) -> Verdict:
         If there is no ledger, or it cannot be read.
     """
     file = file_of(url)
-    if file is not None and not file.exists():
+    if file is not None and not is_there(file):
         raise InputError(f"there is no ledger at '{file}'; restore it, or mend the URL.")
     accounts, broken = Ledger(url).histories()
     counts = {name: len(account.chain) for name, account in accounts.items()}
@@ -141,7 +142,7 @@ def places_named(texts: Sequence[str]) -> list[Path | Output]:
             found.append(output_at(text, key="PLACE"))
             continue
         found.append(Path(text))
-        if not Path(text).is_dir():
+        if not is_directory(Path(text)):
             faults.append(Fault("PLACE", f"'{text}' is no directory"))
     if faults:
         raise ConfigError(faults)

@@ -11,8 +11,10 @@ from typing import Final
 
 from privrisk_spark.policy.contents import contents_of
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.policy.overlap import named_here
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.storage.directories import files_below, is_file
+from privrisk_spark.storage.documents import state_of
+from privrisk_spark.storage.table_files import named_here
 
 _APART: Final = ("columns", "guarantee")
 """Parts of a policy that are told apart key by key."""
@@ -83,11 +85,11 @@ def tables_of(policy: Policy, *, given: bool) -> dict[str, Table]:
 
 def _files(path: Path) -> Iterator[tuple[str, int]]:
     """Name and bytes of each file, below the path."""
-    if path.is_file():
-        yield path.name, path.stat().st_size
-    for file in path.rglob("*") if path.is_dir() else ():
-        if not file.name.startswith((".", "_")) and file.is_file():
-            yield file.relative_to(path).as_posix(), file.stat().st_size
+    alone = is_file(path)
+    for file in [path] if alone else files_below(path):
+        known = state_of(file) if alone or not file.name.startswith((".", "_")) else None
+        if known is not None:
+            yield file.name if alone else file.relative_to(path).as_posix(), known.size
 
 
 def differing(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -22,6 +22,7 @@ from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism, unit_o
 from privrisk_spark.planning.modes import ReusedSet
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import ReusingDp
+from privrisk_spark.storage.documents import read_text, size_and_digest
 
 CELLS = "admitted.parquet"
 """Name of the file of admitted cells in a release: ``scheme``, ``n<i>`` (node of quasi-identifier i), ``noisy``."""
@@ -86,7 +87,7 @@ class Reused:
         """
         path = Path(manifest)
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = json.loads(read_text(path))
             parameters = document["guarantee"]["parameters"]
             said = document.get("admitted")
             if said is None:
@@ -109,7 +110,7 @@ class Reused:
         except (InputError, ValueError, TypeError, KeyError, AttributeError):
             raise _refused("is not the manifest of a differentially private release") from None
         try:
-            found = _sha256(result.path)
+            _, found = size_and_digest(result.path)
         except OSError as error:
             raise _refused(
                 f"'{CELLS}' beside the manifest cannot be read ({error.strerror}); name the manifest in the directory "
@@ -190,10 +191,11 @@ def published_cells(
     schemes : sequence of sequence of int
     """
     assert policy.ledger is not None
+    size, digest = size_and_digest(path)
     return {
         "file": path.name,
-        "bytes": path.stat().st_size,
-        "sha256": _sha256(path),
+        "bytes": size,
+        "sha256": digest,
         "lineage": policy.ledger.lineage,
         "schemes": [list(scheme) for scheme in schemes],
         "columns": [[name, fingerprint(hierarchy)] for name, hierarchy in hierarchies.items()],
@@ -203,11 +205,6 @@ def published_cells(
 def fingerprint(hierarchy: Hierarchy) -> str:
     """SHA-256 of a hierarchy's labels and parents, hex: equal exactly for equal nodes with equal numbers."""
     return hashlib.sha256(json.dumps([hierarchy.labels, hierarchy.parent.tolist()]).encode()).hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _refused(rule: str) -> ConfigError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import fcntl
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +18,8 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.keystore import destroy_key
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.witnesses import look
+from privrisk_spark.storage.directories import is_directory, is_there, names_in
+from privrisk_spark.storage.locks import is_locked
 
 __all__ = ["accept", "move", "void"]
 
@@ -55,17 +56,19 @@ def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: boo
         if not nothing_left_the_zone or run.place is None:
             return
         root = Path(run.place)
-        if not root.is_dir():
+        if not is_directory(root):
             raise BudgetError(
                 f"run id {run_id} publishes at '{root}', which is not on this machine, so that the statement cannot be "
                 "held against it; void it there, or without --nothing-left-the-zone, and its budget stays spent."
             )
-        if (root / "releases" / run_id).exists() or any(root.glob(f".staging-{run_id}~*")):
+        if is_there(root / "releases" / run_id) or any(
+            name.startswith(f".staging-{run_id}~") for name in names_in(root)
+        ):
             raise BudgetError(
                 f"'{root}' holds files of run id {run_id}, so that something did leave the trusted zone; void it "
                 "without --nothing-left-the-zone, and its budget stays spent."
             )
-        if _held(root) or _held(vault.path):
+        if is_locked(root) or is_locked(vault.path):
             raise BudgetError(
                 f"a run is at work on '{root}' or output.vault, and what it will do cannot be stated; wait until it "
                 "has ended."
@@ -137,15 +140,3 @@ def accept(url: str, places: Sequence[str], *, lineage: str, reason: str) -> tup
         As `Ledger.accept` and `privrisk_spark.runs.witnesses.look`.
     """
     return Ledger(url).accept(lineage=lineage, reason=reason, seen=look(*places_named(places)))
-
-
-def _held(directory: Path) -> bool:
-    """Whether a run holds the directory's lock; see `privrisk_spark.runs.places.locked`."""
-    try:
-        with (directory / ".lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False

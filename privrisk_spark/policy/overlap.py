@@ -2,45 +2,14 @@
 
 from __future__ import annotations
 
-import glob
-import os
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy.secrets import without_credentials
+from privrisk_spark.storage.directories import resolved
 from privrisk_spark.storage.locations import Location, is_remote, locate
-
-_PATTERN = re.compile(r"[*?\[{]")
-
-
-def named_here(path: str) -> list[Path]:
-    """Return what a path of a policy names on this machine.
-
-    Parameters
-    ----------
-    path : str
-        As Spark takes it: a path, a ``file:`` URI, or a pattern of either, which stands for what it matches now; of one
-        with alternatives in braces the directory counts that holds all it may match.
-
-    Returns
-    -------
-    list of Path
-        In order; empty for another file system's, and for a pattern that matches nothing.
-    """
-    parsed = urlparse(path)
-    if parsed.scheme == "file":
-        path = unquote(parsed.path)
-    elif "://" in path:
-        return []
-    if os.path.lexists(path) or not _PATTERN.search(path):
-        return [Path(path)]
-    before = path.partition("{")[0]
-    fixed = path if before == path else before[: before.rfind("/") + 1] or "."
-    return [Path(place) for place in sorted(glob.glob(fixed))]
+from privrisk_spark.storage.table_files import PATTERN, links_in, named_here
 
 
 def places_read(path: str) -> list[Location]:
@@ -50,22 +19,14 @@ def places_read(path: str) -> list[Location]:
     nothing that a run could write to.
     """
     if is_remote(path):
-        before = _PATTERN.split(path, maxsplit=1)[0]
+        before = PATTERN.split(path, maxsplit=1)[0]
         named = path if before == path else before[: before.rfind("/") + 1]
         for text in (named, without_credentials(named)):
             with suppress(ConfigError):
                 return [locate(text, key="path")]
         return []
-    found = [there for place in named_here(path) for there in (place.resolve(), *_links(place))]
+    found = [there for place in named_here(path) for there in (resolved(place), *links_in(place))]
     return [Location("file", "", str(place)) for place in found]
-
-
-def _links(directory: Path) -> Iterator[Path]:
-    for parent, directories, files in os.walk(directory):
-        for name in (*directories, *files):
-            path = Path(parent, name)
-            if path.is_symlink():
-                yield path.resolve()
 
 
 def overlapping(places: Mapping[str, Location], key: str, read: Iterable[Location]) -> Iterable[Fault]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from privrisk_spark.storage.documents import write_plainly
+
 
 @dataclass(frozen=True)
 class Page:
@@ -36,7 +38,7 @@ class Page:
         path : str or Path
         """
         place = Path(path)
-        place.write_text(self.html, encoding="utf-8")
+        write_plainly(place, self.html)
         return place
 
     def framed(self) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from privrisk_spark.errors import BudgetError, EngineError, InputError
+from privrisk_spark.storage.documents import read_text
 from privrisk_spark.storage.key_files import KeyFiles, key_files
 from privrisk_spark.storage.objects import ObjectStore
 
@@ -252,7 +253,7 @@ def _referenced(reference: str) -> bytes:
             raise InputError("guarantee.key names an environment variable that is not set. " + _FORMS)
     elif kind == "file" and name:
         try:
-            text = Path(name).read_text(encoding="ascii")
+            text = read_text(Path(name), encoding="ascii")
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "not text"
             # The cause holds the path, and may hold the text: it is not chained.

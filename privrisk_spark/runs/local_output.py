@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -11,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from privrisk_spark.errors import CheckError
-from privrisk_spark.runs import permissions
 from privrisk_spark.runs.outputs import MANIFEST, RELEASES, business_time, number_of, parsed_manifest
-from privrisk_spark.runs.places import locked, sync, write_json
 from privrisk_spark.runs.sealing import verify
+from privrisk_spark.storage import directories, permissions
+from privrisk_spark.storage.documents import read, sync, write_json
 from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.locks import locked
 
 __all__ = ["LocalOutput"]
 
@@ -55,10 +54,7 @@ class LocalOutput:
         """Hold the directory's lock, and sweep what dead runs left."""
         permissions.make_public(self.root, "output.path")
         with locked(self.root, "output.path"):
-            for path in self.root.glob(".staging-*"):
-                shutil.rmtree(path, ignore_errors=True)
-            for path in self.root.glob(".*.json.*"):
-                path.unlink(missing_ok=True)
+            directories.sweep(self.root, ".staging-*", ".*.json.*")
             yield
 
     def published(self, run_id: str) -> dict[str, Any] | None:
@@ -78,14 +74,14 @@ class LocalOutput:
 
     def manifests(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Give run id and manifest of all releases, ascending by run id."""
-        for path in sorted((self.root / RELEASES).glob("*")):
-            found = _manifest(path)
+        for name in directories.names_in(self.root / RELEASES):
+            found = _manifest(self._target(name))
             if found is not None:
-                yield path.name, found
+                yield name, found
 
     def without_manifest(self, run_id: str) -> list[str]:
         """Names of directories beside the release that are none."""
-        return sorted(path.name for path in self._others(run_id) if not (path / MANIFEST).exists())
+        return sorted(path.name for path in self._others(run_id) if not directories.is_there(path / MANIFEST))
 
     def commit(self, run_id: str, staging: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Give the staged directory its manifest, then its name, then the whole place its manifest.
@@ -99,33 +95,31 @@ class LocalOutput:
         numbers += [] if current is None else [number_of(current)]
         complete = {"sequence": max(numbers, default=0) + 1, **manifest}
         day = business_time(manifest)
-        if target.exists():
-            shutil.rmtree(target)
+        directories.remove(target)
         permissions.make_public(target.parent, "output.path")
         permissions.open_to_all(staging)
-        for path in staging.rglob("*"):
-            os.utime(path, (day, day))
+        directories.set_times(staging, day, below=True)
         write_json(staging / MANIFEST, complete, published=day)
-        for directory in (*(path for path in staging.rglob("*") if path.is_dir()), staging):
+        for directory in (*directories.directories_below(staging), staging):
             sync(directory)
-        staging.rename(target)
+        directories.move(staging, target)
         sync(target.parent)
         write_json(self.root / MANIFEST, complete, published=day)
         for directory in (target, target.parent):
-            os.utime(directory, (day, day))
+            directories.set_times(directory, day)
         return complete
 
     def read(self, run_id: str, name: str) -> bytes | None:
         """Return a small file of a release, or None."""
-        path = self._target(run_id) / name
-        return path.read_bytes() if path.exists() else None
+        return read(self._target(run_id) / name)
 
     def _target(self, run_id: str) -> Path:
         return self.root / RELEASES / run_id
 
     def _others(self, run_id: str) -> list[Path]:
         target = self._target(run_id)
-        return [path for path in (self.root / RELEASES).glob("*") if path.is_dir() and path != target]
+        places = [self._target(name) for name in directories.names_in(self.root / RELEASES)]
+        return [path for path in places if directories.is_directory(path) and path != target]
 
     def _sound(self, run_id: str) -> Iterator[dict[str, Any]]:
         """Manifests of all releases; one of another run id that is damaged is none of this run's concern."""
@@ -138,8 +132,5 @@ class LocalOutput:
 
 def _manifest(directory: Path) -> dict[str, Any] | None:
     path = directory / MANIFEST
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    return parsed_manifest(content, Location("file", "", str(path)))
+    content = read(path)
+    return None if content is None else parsed_manifest(content, Location("file", "", str(path)))

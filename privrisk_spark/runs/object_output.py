@@ -27,6 +27,7 @@ from typing import Any, Final
 from privrisk_spark.errors import CheckError, EngineError
 from privrisk_spark.runs.outputs import MANIFEST, RELEASES, number_of, parsed_manifest
 from privrisk_spark.runs.sealing import release_digest, verify_files
+from privrisk_spark.storage.directories import files_below
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.store import Store
@@ -116,8 +117,7 @@ class ObjectOutput:
             )
         complete = self._standing(run_id, digest)
         if complete is None:
-            staged = [path for path in sorted(staging.rglob("*")) if path.is_file()]
-            files = {path.relative_to(staging).as_posix(): path for path in staged}
+            files = {path.relative_to(staging).as_posix(): path for path in files_below(staging)}
             for name, path in files.items():
                 store.upload(f"{_of(run_id)}/{name}", path)
             left = [name for name in self._releases().get(run_id, ()) if name not in (*files, MANIFEST)]

@@ -14,9 +14,10 @@ from typing import Literal
 
 from privrisk_spark.claims import Status
 from privrisk_spark.results.release import StageRecord
-from privrisk_spark.runs.places import write_json
 from privrisk_spark.runs.terminal import Tasks, log_handler, shown
 from privrisk_spark.runs.verbosity import ASKED
+from privrisk_spark.storage.directories import is_directory
+from privrisk_spark.storage.documents import write_json
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
 
@@ -192,7 +193,7 @@ def write_status(
     document = status_of(run_id, phase=phase, code=code, message=message, remedy=remedy)
     if isinstance(place, Location):
         open_store(place).write(f"{run_id}.json", json.dumps(document, indent=2, ensure_ascii=False).encode())
-    elif place.is_dir():
+    elif is_directory(place):
         write_json(place / "status.json", document)
 
 

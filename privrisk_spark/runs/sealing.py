@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from privrisk_spark.errors import CheckError, EngineError
+from privrisk_spark.storage.directories import all_below
+from privrisk_spark.storage.documents import size_and_digest
 
 __all__ = ["release_digest", "sealed", "verify", "verify_files"]
 
@@ -115,13 +117,9 @@ def _changed(place: str, name: str, how: str) -> CheckError:
 
 
 def _files(directory: Path) -> Iterator[str]:
-    for path in directory.rglob("*"):
-        if not path.is_dir() or path.is_symlink():
-            yield path.relative_to(directory).as_posix()
+    return (path.relative_to(directory).as_posix() for path in all_below(directory))
 
 
 def _entry(directory: Path, name: str) -> dict[str, Any]:
-    path = directory / name
-    with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return {"name": name, "bytes": path.stat().st_size, "sha256": digest}
+    size, digest = size_and_digest(directory / name)
+    return {"name": name, "bytes": size, "sha256": digest}

@@ -21,10 +21,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import secrets
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -34,12 +31,15 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from privrisk_spark.errors import ConfigError, EngineError, Fault, InputError
-from privrisk_spark.runs import permissions
-from privrisk_spark.runs.places import SPARK_LOG, locked, sync, write_json
+from privrisk_spark.runs.places import SPARK_LOG
+from privrisk_spark.storage import directories, permissions
+from privrisk_spark.storage.documents import read, state_of, sync, write_json
 from privrisk_spark.storage.locations import Location, locate
+from privrisk_spark.storage.locks import locked
 from privrisk_spark.storage.objects import ObjectStore, opened
 from privrisk_spark.storage.scratch import SCRATCH, sweep
 from privrisk_spark.storage.store import Entry
+from privrisk_spark.storage.temporary import of_this_user
 
 __all__ = [
     "HISTORY", "IN_STORE", "PARTS", "PUBLISHED", "REMEMBERED", "STAGING", "DirectoryVault", "StoreVault", "Vault",
@@ -196,10 +196,7 @@ class DirectoryVault:
 
     def read(self, name: str) -> bytes | None:
         """Return a document, or None."""
-        try:
-            return (self.path / name).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        return read(self.path / name)
 
     def write(self, name: str, document: Mapping[str, Any]) -> None:
         """Replace a document atomically and durably."""
@@ -234,9 +231,7 @@ class DirectoryVault:
         target = self.path / HISTORY / of
         write_json(source / REMEMBERED, document)
         permissions.make_private(target.parent, _KEY)
-        if target.exists():
-            shutil.rmtree(target)
-        source.rename(target)
+        directories.put_in_place(source, target)
         sync(target.parent)
 
 
@@ -267,7 +262,7 @@ class StoreVault:
     def path(self) -> Path:
         """A directory among this machine's temporary ones, for its owner alone."""
         name = hashlib.sha256(str(self.location).encode()).hexdigest()[:16]
-        return Path(tempfile.gettempdir()).resolve() / f"privrisk-vault-{os.geteuid()}-{name}"
+        return of_this_user("privrisk-vault", name)
 
     @property
     def keys(self) -> Path | ObjectStore:
@@ -287,7 +282,7 @@ class StoreVault:
     def held(self, of: str, attempt: str) -> Iterator[None]:
         """Find out that the store can be written, sweep what dead runs left, and keep what this one puts there."""
         path = self.path
-        if path.is_symlink():
+        if directories.is_link(path):
             raise ConfigError([Fault(_KEY, f"works in '{path}' on this machine, where a link is; remove it")])
         permissions.make_private(path, _KEY)
         with locked(path, _KEY):
@@ -344,7 +339,7 @@ class StoreVault:
     def remember(self, of: str, source: Path, document: Mapping[str, Any]) -> None:
         """Put the records up, and then the document that names them: attempts never mix theirs."""
         parts = f"{PARTS}-{secrets.token_hex(8)}"
-        files = sorted(path for path in (source / PARTS).iterdir() if path.is_file())
+        files = directories.files_below(source / PARTS)
         self._upload({f"{HISTORY}/{of}/{parts}/{path.name}": path for path in files})
         name = REMEMBERED.replace(".", f"-{document['manifest'][:16]}.")
         self.write(f"{HISTORY}/{of}/{name}", {**document, PARTS: parts})
@@ -369,12 +364,13 @@ class StoreVault:
     def _put(self, of: str, attempt: str) -> None:
         """Upload what is new or other than before."""
         files: dict[str, Path] = {}
-        for path in self.path.rglob("*"):
+        for path in directories.files_below(self.path):
             name = path.relative_to(self.path).as_posix()
-            if not name.startswith(".") and path.is_file() and not path.is_symlink():
+            if not name.startswith(".") and not directories.is_link(path):
                 first = name.partition("/")[0]
                 files[name if first in _OF_ALL else f"{_RUNS}/{of}/{attempt}/{name}"] = path
-        known = {name: (path.stat().st_size, path.stat().st_mtime_ns) for name, path in files.items()}
+        states = {name: state_of(path) for name, path in files.items()}
+        known = {name: (state.size, state.modified_ns) for name, state in states.items() if state is not None}
         self._upload({name: path for name, path in sorted(files.items()) if self._kept.get(name) != known[name]})
         self._kept.update(known)
 
@@ -438,18 +434,13 @@ class StoreVault:
     @staticmethod
     def _wipe(path: Path) -> None:
         """Remove all but notes of what a store did not remove yet, and the lock."""
-        for one in path.iterdir():
-            if one.is_dir() and not one.is_symlink():
-                if not one.name.startswith(SCRATCH):
-                    shutil.rmtree(one, ignore_errors=True)
-            elif one.name != ".lock":
-                one.unlink(missing_ok=True)
+        for name in directories.names_in(path):
+            one = path / name
+            of_a_run = name.startswith(SCRATCH) and directories.is_directory(one) and not directories.is_link(one)
+            if name != ".lock" and not of_a_run:
+                directories.remove(one)
 
 
 def _sweep(path: Path) -> None:
     sweep(path)
-    for one in path.glob(f"{STAGING}*"):
-        shutil.rmtree(one, ignore_errors=True)
-    for one in [*path.glob(".*.json.*"), *path.glob(".report.html.*")]:
-        one.unlink(missing_ok=True)
-    (path / SPARK_LOG).unlink(missing_ok=True)
+    directories.sweep(path, f"{STAGING}*", ".*.json.*", ".report.html.*", SPARK_LOG)

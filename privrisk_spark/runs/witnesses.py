@@ -19,6 +19,8 @@ from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.outputs import Output
 from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.runs.vaults import DirectoryVault, StoreVault, Vault
+from privrisk_spark.storage.directories import is_directory, names_in, resolved
+from privrisk_spark.storage.documents import read
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
 
@@ -156,7 +158,7 @@ def look(*places: Path | Output | Vault) -> Seen:
         files = [file for file in _listed(place / _DIRECTORY) if file.suffix == ".json" and file.name[0] != "."]
         kept = [_witness(file) for file in files]
         found = [known for directory in _listed(place / "releases") for known in _of_directory(directory)]
-        looked.append(Looked(str(place.resolve()), place.is_dir(), len(kept), len(found)))
+        looked.append(Looked(str(resolved(place)), is_directory(place), len(kept), len(found)))
         witnesses += kept
         releases += found
     return Seen(tuple(witnesses), tuple(releases), tuple(looked))
@@ -186,19 +188,16 @@ def _in_store(vault: Location) -> list[Witness]:
 
 def _listed(directory: Path) -> list[Path]:
     try:
-        return sorted(directory.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+        return [directory / name for name in names_in(directory)]
     except OSError as error:
         raise _unreadable(directory, error) from None
 
 
 def _of_directory(directory: Path) -> list[PrivateRelease]:
-    try:
-        manifest = _read(directory / "manifest.json")
-    except (FileNotFoundError, NotADirectoryError):
+    manifest = _manifest(directory / "manifest.json")
+    if manifest is None:
         return []
-    return _private(directory.name, str(directory.parent.parent.resolve()), manifest)
+    return _private(directory.name, str(resolved(directory.parent.parent)), manifest)
 
 
 def _private(run_id: str, place: str, manifest: Mapping[str, Any]) -> list[PrivateRelease]:
@@ -227,11 +226,14 @@ def _at(document: object, *keys: str) -> object:
 
 
 def _witness(file: Path) -> Witness:
+    return _parsed(_content(file) or b"", str(file))  # it was listed
+
+
+def _content(file: Path) -> bytes | None:
     try:
-        content = file.read_bytes()
-    except OSError as error:  # it was listed
+        return read(file)
+    except OSError as error:
         raise _unreadable(file, error) from None
-    return _parsed(content, str(file))
 
 
 def _parsed(content: bytes, file: str) -> Witness:
@@ -250,15 +252,14 @@ def _parsed(content: bytes, file: str) -> Witness:
         raise _damaged(file) from None
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _manifest(file: Path) -> dict[str, Any] | None:
+    content = _content(file)
+    if content is None:
+        return None
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = json.loads(content)
     except ValueError:
         found = None
-    except (FileNotFoundError, NotADirectoryError):
-        raise
-    except OSError as error:
-        raise _unreadable(file, error) from None
     if not isinstance(found, dict):
         raise _damaged(file)
     return found

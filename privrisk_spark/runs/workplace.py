@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,9 +14,10 @@ from typing import Any
 from privrisk_spark.runs.local_output import LocalOutput
 from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.outputs import MANIFEST, Output
-from privrisk_spark.runs.places import write_json
 from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.runs.vaults import HISTORY, STAGING, Vault
+from privrisk_spark.storage import directories
+from privrisk_spark.storage.documents import write_json
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.scratch import SCRATCH, clear
@@ -163,15 +163,14 @@ class Workplace:
             If another process is at work there; running again later helps.
         """
         with self.output.held(), self.vault.held(self.slug, self.attempt):
-            self.scratch.mkdir(mode=0o700)
-            self.staging.mkdir(mode=0o700)
-            self.parts.mkdir(mode=0o700)
+            for directory in (self.scratch, self.staging, self.parts):
+                directories.make(directory)
             try:
                 yield
             finally:
                 clear(self.scratch)
-                shutil.rmtree(self.staging, ignore_errors=True)
-                shutil.rmtree(self.parts, ignore_errors=True)
+                directories.remove(self.staging)
+                directories.remove(self.parts)
 
     @property
     def released(self) -> bool:
@@ -209,8 +208,5 @@ class Workplace:
     def swap_into_vault(self, source: Path, name: str) -> None:
         """Put a directory in the vault in place of the one of an earlier run, which goes even if this run has none."""
         target, old = self.private / name, self.scratch / f"old-{name}"
-        shutil.rmtree(old, ignore_errors=True)
-        if target.exists():
-            target.rename(old)
-        if source.exists():
-            source.rename(target)
+        directories.put_in_place(target, old)
+        directories.put_in_place(source, target)

@@ -43,7 +43,7 @@ class ObjectFile:
         """The last part of its place."""
         return self.path.name
 
-    def open(self) -> IO[bytes]:
+    def reader(self) -> IO[bytes]:
         """Open it for reading at any place of it."""
         return opened(self.root).open(self.key)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.storage.directories import make_missing
 from privrisk_spark.storage.objects import ObjectStore
 
 __all__ = ["KeyFiles", "key_files"]
@@ -102,12 +103,7 @@ class _InDirectory:
 
     def give(self, name: str, content: bytes, *, secret: bool) -> None:  # noqa: ARG002 - a disk keeps no versions
         """Give content its name once it is on disk, so that no reader ever sees half of it."""
-        missing, directory = [], self.directory
-        while not directory.exists():
-            missing.append(directory)
-            directory = directory.parent
-        for directory in reversed(missing):
-            directory.mkdir(mode=0o700, exist_ok=True)
+        make_missing(self.directory)
         draft = self.directory / f".{secrets.token_hex(8)}.new"
         try:
             handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)

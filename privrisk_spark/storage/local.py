@@ -12,13 +12,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from privrisk_spark.storage.directories import make_missing
+from privrisk_spark.storage.documents import sync
 from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.permissions import PRIVATE_FILE
 from privrisk_spark.storage.store import Entry, StorageError, Stored
 
 __all__ = ["LocalStore"]
 
-_OWNER_FILE: Final = 0o600
-_OWNER_DIRECTORY: Final = 0o700
 _DRAFT: Final = ".draft-"
 _LOCK: Final = ".swap.lock"
 
@@ -59,7 +60,7 @@ class LocalStore:
         with self._faults(name), self._draft(path, content) as draft:
             with suppress(FileExistsError):
                 os.link(draft, path)
-            _sync(path.parent)
+            sync(path.parent)
         return self.read(name).content == content
 
     def replace(self, name: str, content: bytes, version: str) -> bool:
@@ -86,16 +87,16 @@ class LocalStore:
         """Write a file with the content of another."""
         path = self._root / name
         with self._faults(name):
-            _make(path.parent)
+            make_missing(path.parent)
             draft = path.with_name(f"{_DRAFT}{secrets.token_hex(8)}")
             try:
                 shutil.copyfile(source, draft)
-                draft.chmod(_OWNER_FILE)
-                _sync(draft)
+                draft.chmod(PRIVATE_FILE)
+                sync(draft)
                 draft.replace(path)
             finally:
                 draft.unlink(missing_ok=True)
-            _sync(path.parent)
+            sync(path.parent)
 
     def download(self, name: str, target: Path) -> None:
         """Copy a file to one that is not there."""
@@ -140,15 +141,15 @@ class LocalStore:
     def _replace(self, path: Path, content: bytes) -> None:
         with self._draft(path, content) as draft:
             draft.replace(path)
-            _sync(path.parent)
+            sync(path.parent)
 
     @contextmanager
     def _draft(self, path: Path, content: bytes) -> Iterator[Path]:
         """Write content under a name of its own, beside its place; gone at the end."""
-        _make(path.parent)
+        make_missing(path.parent)
         draft = path.with_name(f"{_DRAFT}{secrets.token_hex(8)}")
         try:
-            handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, _OWNER_FILE)
+            handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, PRIVATE_FILE)
             with os.fdopen(handle, "wb") as stream:
                 stream.write(content)
                 stream.flush()
@@ -159,8 +160,8 @@ class LocalStore:
 
     @contextmanager
     def _locked(self, directory: Path) -> Iterator[None]:
-        _make(directory)
-        handle = os.open(directory / _LOCK, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, _OWNER_FILE)
+        make_missing(directory)
+        handle = os.open(directory / _LOCK, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, PRIVATE_FILE)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
@@ -179,20 +180,3 @@ class LocalStore:
 
 def _version(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _make(directory: Path) -> None:
-    missing = []
-    while not directory.exists():
-        missing.append(directory)
-        directory = directory.parent
-    for one in reversed(missing):
-        one.mkdir(mode=_OWNER_DIRECTORY, exist_ok=True)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -21,7 +21,7 @@ from privrisk_spark.cli.app import app
 from privrisk_spark.cli.attempt import attempted, told_errors
 from privrisk_spark.cli.options import LogFormat
 from privrisk_spark.errors import BusyError, CheckError, ConfigError, Fault
-from privrisk_spark.runs import places
+from privrisk_spark.storage import documents
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +113,7 @@ def test_a_status_that_cannot_be_written_changes_no_code(
     def fail(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(places.os, "fsync", fail)
+    monkeypatch.setattr(documents.os, "fsync", fail)
     assert ended(check, tmp_path) == 1
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "privrisk: Not published."

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from privrisk_spark.engine import session, settings
-from privrisk_spark.engine.local_directory import PREFIX
 from privrisk_spark.errors import ConfigError
+from privrisk_spark.storage.local_directory import PREFIX
 
 
 class Builder:

@@ -16,10 +16,10 @@ from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.reconciliation import reconcile
 from privrisk_spark.runs.keystore import VaultKey
-from privrisk_spark.runs.places import write_json
 from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.witnesses import Witness, look, record_witness
+from privrisk_spark.storage.documents import write_json
 
 Place = InFile | OnServer
 

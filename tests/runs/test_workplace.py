@@ -18,11 +18,12 @@ from typing import Any
 import pytest
 
 from privrisk_spark.errors import BusyError
-from privrisk_spark.runs import local_output, places
+from privrisk_spark.runs import local_output
 from privrisk_spark.runs.local_output import LocalOutput
-from privrisk_spark.runs.places import write_json
 from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.workplace import Workplace
+from privrisk_spark.storage import locks
+from privrisk_spark.storage.documents import write_json
 
 
 class Killed(BaseException):
@@ -108,7 +109,7 @@ def test_killed_at_its_manifest_nothing_is_released_or_left(tmp_path, monkeypatc
 
 
 PUBLISH = """
-import os, signal, sys
+import os, shutil, signal, sys
 from pathlib import Path
 from privrisk_spark.runs import local_output as commit
 from privrisk_spark.runs.local_output import LocalOutput
@@ -129,7 +130,7 @@ with place.held():
     (place.staging / "data" / "part").write_text(sys.argv[2])
     for name in ("write_json", "sync"):
         setattr(commit, name, stopping(getattr(commit, name)))
-    os.utime, commit.shutil.rmtree = stopping(os.utime), stopping(commit.shutil.rmtree)
+    os.utime, shutil.rmtree = stopping(os.utime), stopping(shutil.rmtree)
     Path.rename, Path.replace = stopping(Path.rename), stopping(Path.replace)
     place.commit({"run_id": sys.argv[2], "date": "2026-01-31"})
 """
@@ -321,16 +322,16 @@ def test_a_live_run_is_left_alone_and_a_dead_one_is_swept(tmp_path):
 
 def test_a_lock_file_that_is_gone_lets_nobody_in(tmp_path, monkeypatch):
     """A run opens the lock file, the one before it ends and unlinks it, a third makes a new one: only that may work."""
-    lock = places.fcntl.flock
+    lock = locks.fcntl.flock
     with ExitStack() as stack:
 
         def meanwhile(file: Any, operation: int) -> None:
-            monkeypatch.setattr(places.fcntl, "flock", lock)
+            monkeypatch.setattr(locks.fcntl, "flock", lock)
             (tmp_path / "out" / ".lock").unlink()
             stack.enter_context(place_of(tmp_path, "run").held())
             lock(file, operation)
 
-        monkeypatch.setattr(places.fcntl, "flock", meanwhile)
+        monkeypatch.setattr(locks.fcntl, "flock", meanwhile)
         with pytest.raises(BusyError, match="another run is at work"), place_of(tmp_path, "run").held():
             pass
         assert (tmp_path / "out" / ".lock").exists()

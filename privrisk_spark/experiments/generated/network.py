@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
+from privrisk_spark.storage.directories import make_plainly
 
 LongArray = npt.NDArray[np.int64]
 
@@ -147,7 +148,7 @@ class SocialNetwork:
     def write(self, directory: Path) -> None:
         """Write ``profiles/`` and ``edges/``, Parquet files of some parts each, to a new directory."""
         for name, tables in (("profiles", self.profiles()), ("edges", self.edges())):
-            (directory / name).mkdir(parents=True)
+            make_plainly(directory / name)
             writer: pq.ParquetWriter | None = None
             for number, table in enumerate(tables):
                 if number % 8 == 0:

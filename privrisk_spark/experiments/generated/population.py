@@ -35,6 +35,8 @@ from privrisk_spark.experiments.generated.country import (
     invented_country,
     person_names,
 )
+from privrisk_spark.storage.directories import is_there, make_plainly, sweep
+from privrisk_spark.storage.documents import write_plainly
 
 MANIFEST = "SYNTHETIC.md"
 COMPLETE = "Status: complete"
@@ -254,9 +256,8 @@ class _Parts:
     """
 
     def __init__(self, directory: Path, rows: int, files: int, plain: tuple[str, ...] = ()) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        for part in directory.glob("part-*.parquet"):
-            part.unlink()
+        make_plainly(directory)
+        sweep(directory, "part-*.parquet")
         self._directory = directory
         self._bounds = [part * rows // files for part in range(files + 1)]
         self._plain = plain
@@ -305,13 +306,13 @@ def _claim(root: Path) -> Path:
     """Make the directory ours, or refuse it; the manifest says incomplete until the end."""
     manifest = root / MANIFEST
     for name in ("population", "table"):
-        if (root / name).exists() and not manifest.exists():
+        if is_there(root / name) and not is_there(manifest):
             raise InputError(
                 f"{root} must be a new directory, or one this function filled (it has {MANIFEST}). "
                 f"It holds '{name}' from elsewhere."
             )
-    root.mkdir(parents=True, exist_ok=True)
-    manifest.write_text("# SYNTHETIC data\n\nStatus: incomplete; generate it again.\n", encoding="utf-8")
+    make_plainly(root)
+    write_plainly(manifest, "# SYNTHETIC data\n\nStatus: incomplete; generate it again.\n")
     return root
 
 
@@ -327,7 +328,7 @@ def _write_hierarchies(root: Path, country: Country) -> None:
     race = [(leaf, group, "*") for leaf, group, _ in RACES]
     for name, rows in (("city", country.city), ("race", race), ("income", income)):
         text = "".join(";".join(row) + "\n" for row in rows)
-        (root / f"{name}.csv").write_text(text, encoding="utf-8", newline="\n")
+        write_plainly(root / f"{name}.csv", text)
 
 
 def _describe(root: Path, *, people: int, rows: int, seed: int, files: int, nulls: bool, sensitive: bool) -> None:
@@ -357,4 +358,4 @@ diagnoses are invented. Do not use it to learn anything about the world.
   three widths; *): hierarchies in the CSV form of ARX. Births are from {FIRST_BIRTH_YEAR}-01-01 to
   {REFERENCE_YEAR}-12-31.
 """
-    (root / MANIFEST).write_text(text, encoding="utf-8", newline="\n")
+    write_plainly(root / MANIFEST, text)

@@ -9,7 +9,6 @@ a tally of the classes of a bucket. Nothing is transformed or published: all of 
 from __future__ import annotations
 
 import datetime as dt
-import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -47,10 +46,12 @@ from privrisk_spark.reporting.assessment_page import render_assessment
 from privrisk_spark.reporting.verdict import assessment_notes, paragraph
 from privrisk_spark.results.assessment import Assessment, Subject, Verdict, judged
 from privrisk_spark.results.facts import values_changed
-from privrisk_spark.runs.places import held, write_json, write_text
+from privrisk_spark.runs.places import held
 from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_strangers, collect_vocabularies
 from privrisk_spark.stages.tables.materialize import collect_codes
+from privrisk_spark.storage.directories import put_in_place
+from privrisk_spark.storage.documents import write_json, write_text
 from privrisk_spark.storage.locations import Location
 
 FILES = (
@@ -284,9 +285,7 @@ def judge(run: Run, subjects: Sequence[Subject]) -> tuple[Verdict, ...]:
 def write(run: Run, result: Assessment) -> None:
     """Put the records and the documents of an assessment in their place."""
     for name in RECORDS.values():
-        shutil.rmtree(run.place / name, ignore_errors=True)
-        if (run.scratch.path / name).exists():
-            (run.scratch.path / name).rename(run.place / name)
+        put_in_place(run.scratch.path / name, run.place / name)
     write_json(run.place / "measures.json", result.measures())
     write_json(run.place / "assessment.json", result.to_dict())
     write_text(run.place / "report.html", render_assessment(result))

@@ -9,7 +9,6 @@ known to be right or wrong. All of it is exact and for the trusted zone alone.
 from __future__ import annotations
 
 import datetime as dt
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,10 +53,12 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_attack
 from privrisk_spark.results.attacks import Attack, AttackResult
 from privrisk_spark.results.inferences import Inference, LearnedDistance, MembershipFound
-from privrisk_spark.runs.places import held, write_json, write_text
+from privrisk_spark.runs.places import held
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.assessing.attack import Groups, planned
 from privrisk_spark.stages.attacking.distance import Outcomes
+from privrisk_spark.storage.directories import make, move, remove
+from privrisk_spark.storage.documents import write_json, write_text
 from privrisk_spark.storage.locations import Location
 
 FILES = ("measures.json", "attack.json", "report.html", "pairs", "status.json", "unknown_values", ".lock")
@@ -276,10 +277,10 @@ def planned_risk(policy: Policy, outcomes: Outcomes, people: int) -> FloatArray 
 
 def write(run: Run, result: AttackResult, tried: Attacks) -> None:
     """Put the pairs and the documents in their place."""
-    shutil.rmtree(run.place / "pairs", ignore_errors=True)
-    (run.place / "pairs").mkdir()
+    remove(run.place / "pairs")
+    make(run.place / "pairs")
     for search, one in tried.items():
-        run.scratch.write_parquet(one.pairs, f"written-{search.key}").rename(run.place / "pairs" / search.key)
+        move(run.scratch.write_parquet(one.pairs, f"written-{search.key}"), run.place / "pairs" / search.key)
     write_json(run.place / "measures.json", result.measures())
     write_json(run.place / "attack.json", result.to_dict())
     write_text(run.place / "report.html", render_attack(result))

@@ -7,7 +7,6 @@ commit leaves one that is found in the table.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -20,11 +19,13 @@ from privrisk_spark.planning.places import refuse_input
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.overlap import places_read
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.runs import permissions
 from privrisk_spark.runs.outputs import Output, number_of
 from privrisk_spark.runs.progress import LOGGER
 from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.runs.workplace import Workplace
+from privrisk_spark.storage import permissions
+from privrisk_spark.storage.directories import files_below
+from privrisk_spark.storage.documents import size_and_digest
 from privrisk_spark.storage.lakes.opening import release_table
 from privrisk_spark.storage.lakes.release_table import ReleaseTable, TableRelease, schema_of
 from privrisk_spark.storage.lakes.snapshot import Asked
@@ -102,7 +103,7 @@ def check_staged(policy: Policy, place: Workplace) -> None:
     """
     table = lake_of(policy)
     if table is not None:
-        schema = schema_of(min((place.staging / "data").iterdir()))
+        schema = schema_of(next(files_below(place.staging / "data")))
         table.check(lambda: _releases(place.output), dict(zip(schema.names, schema.types, strict=True)))
 
 
@@ -174,8 +175,7 @@ def _files(place: Workplace, manifest: Mapping[str, Any]) -> tuple[Path, ...]:
         if target.remote:
             path = place.scratch / entry["name"]
             open_store(target).download(f"data/{entry['name']}", path)
-        with path.open("rb") as stream:
-            if hashlib.file_digest(stream, "sha256").hexdigest() != entry["sha256"]:
-                raise EngineError(f"'{target}' was changed while it was committed to {KEY}; run again.")
+        if size_and_digest(path)[1] != entry["sha256"]:
+            raise EngineError(f"'{target}' was changed while it was committed to {KEY}; run again.")
         found.append(path)
     return tuple(found)

@@ -24,10 +24,10 @@ from privrisk_spark.reporting.manifest import data_dictionary, manifest, summary
 from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.release import Check, Guarantee, Report
 from privrisk_spark.runs.keystore import VaultKey, destroy_key
-from privrisk_spark.runs.places import write_json, write_text
 from privrisk_spark.runs.sealing import release_digest, sealed
 from privrisk_spark.runs.witnesses import Witness, look, record_witness
 from privrisk_spark.runs.workplace import Workplace
+from privrisk_spark.storage.documents import write_json, write_text
 
 
 def fill_vault(run: Run, sentence: str) -> None:

@@ -48,6 +48,7 @@ from privrisk_spark.stages.publishing.measure import (
 )
 from privrisk_spark.stages.publishing.row_order import ordered
 from privrisk_spark.stages.publishing.uniqueness import measure_unique_persons
+from privrisk_spark.storage.directories import make
 from privrisk_spark.storage.parts import LocalParts
 
 
@@ -123,7 +124,7 @@ def conclude_rows(
     parts = scratch.collect_parts(conclude(rows, decide_chunk, conclusion))
     if conclusion.remembered is not None:
         remembered = run.place.scratch / "remembered"
-        remembered.mkdir()
+        make(remembered)
         conclusion.remembered.take([part["remembered"] for part in parts], remembered / PARTS)
     decisions = [part["name"] for part in parts] or [conclusion.write_nothing()]
     conclusion.decisions.take(decisions, run.place.scratch / "decisions")

@@ -36,9 +36,9 @@ from privrisk_spark.reporting.explanation import (
     attack_explanation,
     sharing_explanation,
 )
-from privrisk_spark.runs.permissions import check_usable
 from privrisk_spark.stages.assessing.sources import Release, collect_strangers
 from privrisk_spark.stages.sharing.user_pairs import check_columns, columns_of
+from privrisk_spark.storage.permissions import check_usable
 
 
 def look_at_output(looks: Looks, policy: Policy, output: str | None, check: Callable[[Policy, str], Path]) -> None:

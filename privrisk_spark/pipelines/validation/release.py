@@ -41,13 +41,13 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.reporting.masking import masking_explanation
-from privrisk_spark.runs.permissions import check_usable
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
 from privrisk_spark.stages.masking.numbers import check_types
 from privrisk_spark.stages.publishing.directories import check_partitions
 from privrisk_spark.stages.tables.links import open_links
 from privrisk_spark.stages.tables.tidying import recoded
+from privrisk_spark.storage.permissions import check_usable
 
 
 def look_at_release(

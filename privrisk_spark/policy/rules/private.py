@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from pathlib import Path
 
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.policy.checks import RowCount
 from privrisk_spark.policy.dictionaries import SelfDictionary, Table, TableDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import AnyDp, GlobalDp, PeeledDp, PublicDp, ReusingDp
+from privrisk_spark.storage.directories import resolved
 
 
 def impossible_dp(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
@@ -163,4 +163,4 @@ def _readers_that_join_rows(table: Table) -> Iterable[Fault]:
 def _source(table: Table) -> str:
     if table.catalog is not None:
         return f"catalog {table.catalog}"
-    return str(Path(table.path or "").resolve()) if "://" not in (table.path or "") else str(table.path)
+    return str(resolved(table.path or "")) if "://" not in (table.path or "") else str(table.path)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, map_array, read_ipc, report
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, read_ipc, report
 from privrisk_spark.errors import InternalError
 from privrisk_spark.kernels.linkage.blocked import (
     ConsistentCells,
@@ -21,6 +21,7 @@ from privrisk_spark.kernels.linkage.nearest import Linked
 from privrisk_spark.kernels.linkage.recall import Recall, drawn_people, kept, recall
 from privrisk_spark.stages.attacking.distance import DISTANCE, FIRST, OPEN, PLACE, TIED, StoredFile, StoredLinks
 from privrisk_spark.stages.attacking.protected import Tuples
+from privrisk_spark.storage.part_files import map_array
 
 Way = Literal["automatic", "consistent_cells", "principal_axis"]
 """How blocks are made: the first of the other two that will do, or one of them."""

@@ -15,18 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import (
-    PARTS,
-    Batches,
-    Scratch,
-    grouped,
-    in_chunks,
-    map_array,
-    read_ipc,
-    report,
-    write_array,
-    write_ipc,
-)
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_chunks, read_ipc, report, write_ipc
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
@@ -42,6 +31,7 @@ from privrisk_spark.kernels.linkage.texts import TextDifference
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
 from privrisk_spark.stages.attacking.number_ends import NumberEnds
 from privrisk_spark.stages.attacking.protected import CONSISTENT, Tuples
+from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
 DISTANCE, TIED, NEAR, ALIKE, PRESENT = "distance", "tied_rows", "own_row_is_nearest", "rows_alike", "present"

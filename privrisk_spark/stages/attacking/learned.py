@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, map_array, report, write_array
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, report
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.engine.quiet import quiet
 from privrisk_spark.kernels.arrays import IntArray, LongArray
@@ -25,6 +25,7 @@ from privrisk_spark.kernels.linkage.learned.training import KnownRecords, found_
 from privrisk_spark.kernels.recoding.listed import places_of
 from privrisk_spark.stages.attacking.distance import LoadedFile, StoredFile
 from privrisk_spark.stages.attacking.persons import Persons
+from privrisk_spark.storage.part_files import map_array, write_array
 
 _NUMBER, _TIMES = "number", "times"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, map_array, read_ipc, report, write_array, write_ipc
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, read_ipc, report, write_ipc
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.linkage.assignment import Owners
 from privrisk_spark.kernels.masking.candidates import (
@@ -24,6 +24,7 @@ from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.planning.attack_masks import ToldMask
 from privrisk_spark.policy.masking import Microaggregation, RankSwapping, Rounding, TopBottom
 from privrisk_spark.stages.attacking.distance import slices
+from privrisk_spark.storage.part_files import map_array, write_array
 
 ROWS, HOLDS, PEOPLE = "rows", "holds", "people"
 

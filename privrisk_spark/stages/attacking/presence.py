@@ -13,17 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import (
-    PARTS,
-    Batches,
-    Scratch,
-    in_chunks,
-    map_array,
-    read_ipc,
-    report,
-    write_array,
-    write_ipc,
-)
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, read_ipc, report, write_ipc
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
@@ -32,6 +22,7 @@ from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
 from privrisk_spark.stages.attacking.distance import StoredFile, slices
 from privrisk_spark.stages.attacking.protected import Tuples
+from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
 PLACE = "place"

@@ -19,16 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import (
-    PARTS,
-    Batches,
-    Scratch,
-    map_array,
-    read_ipc,
-    report,
-    write_array,
-    write_ipc,
-)
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, read_ipc, report, write_ipc
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -47,6 +38,7 @@ from privrisk_spark.kernels.numeric.fold import folded
 from privrisk_spark.kernels.recoding.listed import keys_of, places_of
 from privrisk_spark.stages.attacking.distance import DISTANCE, LoadedFile, slices
 from privrisk_spark.stages.attacking.protected import Tuples
+from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
 CODE, N_PAIRS = "code", "pairs"

@@ -11,12 +11,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, in_chunks, map_array
+from privrisk_spark.engine.batches import Batches, in_chunks
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import IntArray
 from privrisk_spark.kernels.recoding.listed import places_of
 from privrisk_spark.stages.attacking.distance import DISTANCE, TIED, StoredLinks, slices
+from privrisk_spark.storage.part_files import map_array
 
 ROWS, ROW = "rows", "row_"
 

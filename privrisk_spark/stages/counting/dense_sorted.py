@@ -20,17 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import (
-    PARTS,
-    Batches,
-    Scratch,
-    in_chunks,
-    materialized,
-    read_ipc,
-    report,
-    write_array,
-    write_ipc,
-)
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, materialized, read_ipc, report, write_ipc
 from privrisk_spark.engine.counts import Held, SpreadVectors, StoredCounts, not_held, own_vectors
 from privrisk_spark.engine.value_codes import resolve, resolved_vectors
 from privrisk_spark.engine.vectors import collect_vectors
@@ -43,6 +33,7 @@ from privrisk_spark.planning.dictionaries import NULL, UNKNOWN, Alphabet, alphab
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.stages.counting.persons import collect_persons
+from privrisk_spark.storage.part_files import write_array
 from privrisk_spark.storage.parts import PartDirectory
 
 MOST_PEOPLE = 2**53

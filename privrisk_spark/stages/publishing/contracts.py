@@ -19,8 +19,9 @@ from privrisk_spark.reporting.pages import render_contract
 from privrisk_spark.results.contract import FactRule, Level
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
 from privrisk_spark.results.release import Check
-from privrisk_spark.runs.places import write_json, write_text
 from privrisk_spark.stages.publishing.suites import Contract, column_suite, fact_suite
+from privrisk_spark.storage.directories import make_missing
+from privrisk_spark.storage.documents import write_json, write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,7 +66,7 @@ def validate(
         value = facts[rule.name]
         checks.append(Check(contract, rule.name, rule.level, rule.holds(float(value)), rule.text, value))
     directory = vault / "contracts"
-    directory.mkdir(exist_ok=True)
+    make_missing(directory)
     for name, documents in (
         ("columns", column_suite(contract, columns, there, has_columns)),
         ("facts", fact_suite(contract, rules, facts)),

@@ -12,7 +12,6 @@ A crash leaves the old release or the new one, never a mixture; staging director
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -45,9 +44,10 @@ from privrisk_spark.engine.formulas import with_quoted_formulas
 from privrisk_spark.engine.schemas import node_labels
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Output, Policy
-from privrisk_spark.runs.places import sync
 from privrisk_spark.stages.publishing.directories import Directories, stretches
 from privrisk_spark.stages.publishing.row_order import FILE
+from privrisk_spark.storage.directories import move, names_in
+from privrisk_spark.storage.documents import size_and_digest, sync
 from privrisk_spark.storage.parts import PartDirectory
 
 ROWS_PER_FILE = 1_000_000
@@ -218,7 +218,7 @@ def write_csv(release: Batches, directory: Path, *, quote_formulas: bool = False
     untrimmed = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
     writer = frame.write.mode("append")  # to a directory that is there and empty
     writer.options(header=True, escape='"', **untrimmed).csv(str(directory))
-    return sorted(path.name for path in directory.glob("part-*.csv"))
+    return [name for name in names_in(directory) if name.startswith("part-") and name.endswith(".csv")]
 
 
 def write_empty(release: Batches, directory: PartDirectory) -> str:
@@ -258,14 +258,9 @@ def name_files(
     for name, place in zip(order, places or [""] * len(order), strict=True):
         target = directory / place / f"part-{within[place]:05d}.{kind}"
         within[place] += 1
-        target.parent.mkdir(parents=True, exist_ok=True)
-        (directory / name).rename(target)
+        move(directory / name, target)
         sync(target)
+        size, digest = size_and_digest(target)
         called = target.relative_to(directory).as_posix()
-        entries.append({"name": called, "bytes": target.stat().st_size, "sha256": _sha256(target)})
+        entries.append({"name": called, "bytes": size, "sha256": digest})
     return entries
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -16,17 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import (
-    PARTS,
-    Batches,
-    Scratch,
-    grouped,
-    in_chunks,
-    map_array,
-    part_name,
-    report,
-    write_array,
-)
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_chunks, part_name, report
 from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.engine.slices import dealt, read_slices
 from privrisk_spark.engine.sources import as_texts, dictionary_of
@@ -40,6 +30,7 @@ from privrisk_spark.kernels.numeric.packing import Packing
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, HistoryFacts, ReleaseFacts
 from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
 from privrisk_spark.stages.publishing.uniqueness import measure_uniques, write_values
+from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
 

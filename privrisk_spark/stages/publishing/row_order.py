@@ -18,9 +18,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, map_array, read_ipc, together
+from privrisk_spark.engine.batches import Batches, read_ipc, together
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.kernels.numeric.packing import Packing
+from privrisk_spark.storage.part_files import map_array
 
 FILE = ""
 """Column with the number of a row's file; the one name no column of a policy can have."""

@@ -11,12 +11,13 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, map_array, part_name, report, write_array
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, part_name, report
 from privrisk_spark.engine.fingerprints import fingerprints, present
 from privrisk_spark.kernels.arrays import LongArray, WordArray
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.uniqueness import alone, between, counted, singles, spanned
 from privrisk_spark.results.facts import ReleaseFacts
+from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
 VALUES_PER_TASK = 4_000_000

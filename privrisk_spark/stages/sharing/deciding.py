@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, map_array, part_name, report, write_array
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, part_name, report
 from privrisk_spark.kernels.arrays import BoolArray, ByteArray, FloatArray, IntArray, LevelArray, LongArray, WordArray
 from privrisk_spark.kernels.numeric.fingerprint import mixed
 from privrisk_spark.stages.sharing.network import Network, StoredNetwork
@@ -23,6 +23,8 @@ from privrisk_spark.stages.sharing.pairs import split
 from privrisk_spark.stages.sharing.profiles import StoredTrees, Trees
 from privrisk_spark.stages.sharing.user_pairs import StoredPairs, packed, unpacked
 from privrisk_spark.stages.sharing.users import StoredUsers, Users
+from privrisk_spark.storage.directories import move
+from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
 CHUNK = 2**11
@@ -274,7 +276,7 @@ def write_decisions(decided: DecidedSlices, place: Path, attributes: Sequence[st
     """Move the decisions to a new directory, under names in the order of the pairs; of no pairs, a file of no rows."""
     decided.directory.take(decided.names, place)
     for number, name in enumerate(decided.names):
-        (place / name).rename(place / f"part-{number:05d}.parquet")
+        move(place / name, place / f"part-{number:05d}.parquet")
     if not decided.names:
         pq.write_table(decisions_schema(attributes).empty_table(), place / "part-00000.parquet", store_schema=False)
 

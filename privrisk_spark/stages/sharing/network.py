@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privrisk_spark.engine.batches import map_array
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IndexArray, LongArray, WordArray
 from privrisk_spark.kernels.sharing.graph import Graph
 from privrisk_spark.stages.sharing.user_pairs import StoredPairs, packed
+from privrisk_spark.storage.part_files import map_array
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, part_name, report, write_array
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, part_name, report
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import IndexArray, LongArray, WordArray
 from privrisk_spark.kernels.random.keyed import derive_key, prf, uniforms
@@ -24,6 +24,7 @@ from privrisk_spark.stages.sharing.user_pairs import (
     unpacked,
 )
 from privrisk_spark.stages.sharing.users import StoredUsers
+from privrisk_spark.storage.part_files import write_array
 
 DRAWN = 2**18
 """Pairs drawn by a task."""

@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import numpy as np
 
-from privrisk_spark.engine.batches import map_array, write_array
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import IntArray, LevelArray
+from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, map_array, part_name, report, write_array
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, part_name, report
 from privrisk_spark.kernels.arrays import FloatArray, LongArray, WordArray
 from privrisk_spark.kernels.sharing.averages import Functions, averages
 from privrisk_spark.kernels.sharing.diffusion import ego_average, rate
@@ -25,6 +25,7 @@ from privrisk_spark.stages.sharing.deciding import Ground
 from privrisk_spark.stages.sharing.network import StoredNetwork
 from privrisk_spark.stages.sharing.trusting import whole_graph
 from privrisk_spark.stages.sharing.user_pairs import unpacked
+from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
 PAIRS_OF_A_TASK, LEAST_TASKS = 2**16, 16

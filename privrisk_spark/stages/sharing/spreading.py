@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, part_name, report, write_array
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, part_name, report
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.sharing.diffusion import (
@@ -32,6 +32,7 @@ from privrisk_spark.stages.sharing.deciding import Ground
 from privrisk_spark.stages.sharing.network import StoredNetwork
 from privrisk_spark.stages.sharing.reaching import FromStoredSpread, needed
 from privrisk_spark.stages.sharing.user_pairs import Pieces, collect_buckets, packed, unpacked
+from privrisk_spark.storage.part_files import write_array
 
 MOST_STEPS = 1000
 """Joins after one another that are begun."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, map_array, part_name, report, write_array
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, part_name, report
 from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import scan
@@ -26,6 +26,7 @@ from privrisk_spark.errors import Fault, SchemaError, listing, nearest
 from privrisk_spark.kernels.arrays import FloatArray, IndexArray, LongArray, WordArray
 from privrisk_spark.policy.sharing import UserAttributes, UserPairs
 from privrisk_spark.stages.sharing.users import StoredUsers, Users
+from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
 SLICE = 2**13

@@ -18,22 +18,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import (
-    PARTS,
-    Batches,
-    Scratch,
-    in_chunks,
-    map_array,
-    read_ipc,
-    report,
-    together,
-    write_array,
-    write_ipc,
-)
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, read_ipc, report, together, write_ipc
 from privrisk_spark.engine.decided import floats, integers
 from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import LongArray, WordArray
+from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
 USERS_OF_A_BUCKET, MOST_BUCKETS = 2**16, 256

@@ -12,10 +12,12 @@ from privrisk_spark.engine.source_files import local_files
 from privrisk_spark.errors import ConfigError, Fault, IncompleteError
 from privrisk_spark.policy.checks import Complete
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.policy.overlap import named_here
+from privrisk_spark.storage.directories import is_there
+from privrisk_spark.storage.documents import state_of
 from privrisk_spark.storage.files import files_below
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.opening import open_store
+from privrisk_spark.storage.table_files import named_here
 
 __all__ = ["check_arrived", "collect_enough_rows"]
 
@@ -51,7 +53,7 @@ def check_arrived(table: Table, asked: Complete, *, date: dt.date) -> None:
         if not places and "://" in (table.path or ""):
             rule = "needs files that are looked at here: on a local or mounted path, or Parquet in an object store"
             raise ConfigError([Fault(f"checks.complete.{key}", rule)])
-        markers = [str(one) for one in places if asked.marker and not (one / asked.marker).exists()]
+        markers = [str(one) for one in places if asked.marker and not is_there(one / asked.marker)]
         written = [_modified(file) for file in local_files(table) or []]
     if not written:
         raise IncompleteError(f"table.path: '{table.path}' has no files yet.")
@@ -93,6 +95,7 @@ def collect_enough_rows(frame: DataFrame, asked: Complete, *, said: int | None) 
 
 def _modified(file: Path) -> float:
     try:
-        return file.stat().st_mtime
+        known = state_of(file)
     except OSError:
-        return 0.0  # a link to nothing, which reading names
+        known = None
+    return 0.0 if known is None else known.modified  # of a link to nothing, which reading names

@@ -18,16 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import (
-    CHUNK_ROWS,
-    PARTS,
-    Batches,
-    in_chunks,
-    map_array,
-    report,
-    write_array,
-    write_ipc,
-)
+from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, in_chunks, report, write_ipc
 from privrisk_spark.engine.fingerprints import fingerprints, one_chunk, text_bytes
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.schemas import ID
@@ -39,6 +30,7 @@ from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.planning.dictionaries import map_dictionary
 from privrisk_spark.policy.dictionaries import DictionaryTable, OneDictionary, TableEstimate, TrueDictionary
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
 IntArray = npt.NDArray[np.int32]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -22,6 +21,7 @@ from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.stages.tables.encode import duplicates, encode, materialize
 from privrisk_spark.stages.tables.repeated_ids import told_apart
 from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
+from privrisk_spark.storage.directories import put_in_place
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +115,7 @@ def collect_codes(
     def set_aside(name: str) -> int:
         listed = scratch.path / "unknown_values"
         values = write_unknown_values(table, name, hierarchies[name], listed)
-        shutil.rmtree(place / "unknown_values", ignore_errors=True)
-        listed.rename(place / "unknown_values")
+        put_in_place(listed, place / "unknown_values")
         return values
 
     refuse_values(policy, read.facts, set_aside, listed_in=place / "unknown_values")

@@ -131,7 +131,7 @@ def _footer(listed: Listed, fault: Callable[[str], Exception]) -> pq.FileMetaDat
     gone = "is gone; if the table was vacuumed or its snapshots expired, take a newer version and a new run id."
     try:
         if isinstance(listed.file, ObjectFile):
-            with listed.file.open() as opened:
+            with listed.file.reader() as opened:
                 size = opened.seek(0, 2)
                 metadata = pq.read_metadata(opened)
         else:

@@ -19,12 +19,13 @@ from product import ROOT, Privrisk
 from small_release import CHARGED, charged, digests, write_table
 
 from benchmarks.standalone import standalone
-from privrisk_spark.engine import local_directory, tuples
+from privrisk_spark.engine import tuples
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release import encoded
 from privrisk_spark.runs.keystore import VaultKey
 from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.stages.private import crowds, sampling
+from privrisk_spark.storage import local_directory
 
 KEY = "3c" * 32
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from privrisk_spark.errors import ConfigError
-from privrisk_spark.runs import permissions
+from privrisk_spark.storage import permissions
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077], autouse=True)

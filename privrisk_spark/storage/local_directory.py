@@ -7,7 +7,6 @@ what it wrote: values of the table among it.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 import shutil
 import tempfile
@@ -17,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from privrisk_spark.errors import EngineError
-from privrisk_spark.runs.verbosity import ASKED
+from privrisk_spark.storage.locks import taken
 
 PREFIX = "privrisk-session-"
 _LOCK = "in-use"
@@ -58,7 +57,7 @@ class LocalDirectory:
         while True:
             path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
             lock = os.open(path / _LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-            if _locked(lock):
+            if taken(lock):
                 self._locks.append(lock)
                 return path
             os.close(lock)  # a sweep came between
@@ -77,34 +76,6 @@ class LocalDirectory:
     def log(self) -> Path:
         """What Spark says of warnings and errors, which may quote rows of the table."""
         return self.paths[0] / "spark.log"
-
-    def log_configuration(self) -> Path:
-        """Write how Java is to log, and return the file: to `log`, and to standard error only what ends the process.
-
-        Warnings go there, too, if somebody asked for Spark's own log.
-        """
-        path = self.paths[0] / "log4j2.properties"
-        path.write_text(_LOGGING.format(log=self.log, console="warn" if ASKED.spark else "fatal"), encoding="utf-8")
-        return path
-
-
-_LOGGING = """\
-status = fatal
-rootLogger.level = warn
-rootLogger.appenderRef.file.ref = file
-rootLogger.appenderRef.console.ref = console
-rootLogger.appenderRef.console.level = {console}
-appender.file.type = File
-appender.file.name = file
-appender.file.fileName = {log}
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
-appender.console.type = Console
-appender.console.name = console
-appender.console.target = SYSTEM_ERR
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{{HH:mm:ss}} Spark %p %c{{1}}: %m%n%ex
-"""
 
 
 def places() -> list[Path]:
@@ -131,14 +102,6 @@ def _dead(path: Path, modified: float) -> bool:
     except FileNotFoundError:
         return time.time() - modified > _YOUNG
     try:
-        return _locked(lock)
+        return taken(lock)
     finally:
         os.close(lock)
-
-
-def _locked(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

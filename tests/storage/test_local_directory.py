@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from sources import ROOT
 
-from privrisk_spark.engine.local_directory import PREFIX, LocalDirectory, places, sweep
 from privrisk_spark.errors import EngineError
+from privrisk_spark.storage.local_directory import PREFIX, LocalDirectory, places, sweep
 
 
 def test_a_directory_in_each_place_for_its_owner_alone(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_live_one_stays_and_a_killed_one_goes(tmp_path: Path) -> None:
     mine = LocalDirectory([tmp_path])
     program = (
         "import os, signal, sys, pathlib\n"
-        "from privrisk_spark.engine.local_directory import LocalDirectory\n"
+        "from privrisk_spark.storage.local_directory import LocalDirectory\n"
         "(path,) = LocalDirectory([pathlib.Path(sys.argv[1])]).paths\n"
         "(path / 'spilled').write_text('x')\n"
         "print(path, flush=True)\n"
@@ -60,7 +60,7 @@ def test_a_live_one_stays_and_a_killed_one_goes(tmp_path: Path) -> None:
 def test_it_goes_with_its_process_and_not_with_a_copy_of_it(tmp_path: Path) -> None:
     program = (
         "import os, sys, pathlib\n"
-        "from privrisk_spark.engine.local_directory import LocalDirectory\n"
+        "from privrisk_spark.storage.local_directory import LocalDirectory\n"
         "(path,) = LocalDirectory([pathlib.Path(sys.argv[1])]).paths\n"
         "child = os.fork()\n"
         "if child == 0:\n"
