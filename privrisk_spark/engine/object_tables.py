@@ -33,7 +33,7 @@ def in_object_store(table: Table) -> bool:
     return is_remote(table.path) and not _PATTERN & set(table.path)
 
 
-def object_files(table: Table, *, key: str, partitioned: bool = False) -> list[ObjectFile]:
+def object_files(table: Table, *, key: str) -> list[ObjectFile]:
     """List the files of a table.
 
     Parameters
@@ -42,28 +42,22 @@ def object_files(table: Table, *, key: str, partitioned: bool = False) -> list[O
         In an object store.
     key : str
         Of the policy, for messages.
-    partitioned : bool
-        Whether it is known of what types the columns are that are in the names of directories.
 
     Raises
     ------
     SchemaError
-        If there are none, or they are in directories named ``column=value`` of which that is not known.
+        If there are none.
     """
     location = locate(table.path or "", key=f"{key}.path")
     files = files_below(location)
-    where = f"{key}.path: '{location}'"
     if not files:
-        raise SchemaError(f"{where} cannot be read as parquet: there is nothing there.")
-    if not partitioned and any("=" in part for file in files for part in file.key.split("/")[:-1]):
-        raise SchemaError(
-            f"{where} has columns in the names of directories, which are not read in an object store; read it by Spark "
-            "(table.catalog), or write these columns into the files."
-        )
+        raise SchemaError(f"{key}.path: '{location}' cannot be read as parquet: there is nothing there.")
     return files
 
 
-def object_frame(spark: SparkSession, table: Table, *, key: str, partitions: Sequence[T.StructField] = ()) -> DataFrame:
+def object_frame(
+    spark: SparkSession, table: Table, *, key: str, partitions: Sequence[T.StructField] | None = None
+) -> DataFrame:
     """Open a table; footers are read, and no rows.
 
     Parameters
@@ -73,15 +67,17 @@ def object_frame(spark: SparkSession, table: Table, *, key: str, partitions: Seq
         In an object store.
     key : str
         Of the policy, for messages.
-    partitions : sequence of StructField
-        Columns that are in the names of directories; they come last.
+    partitions : sequence of StructField, optional
+        Columns that are in the names of directories of a release of ours; by default those of a table, as texts, which
+        is how the settings of a run have Spark read them. They come last.
 
     Raises
     ------
     SchemaError
-        If a file cannot be read, or files have columns of different types.
+        If a file cannot be read, files have columns of different types, or it is not plain what directories are named
+        for.
     """
-    files = object_files(table, key=key, partitioned=bool(partitions))
+    files = object_files(table, key=key)
     first, *others = (_schema(file, key) for file in files)
     for file, schema in zip(files[1:], others, strict=True):
         kinds = {field.name: field.type for field in schema}
@@ -92,6 +88,9 @@ def object_frame(spark: SparkSession, table: Table, *, key: str, partitions: Seq
                 f"file {files[0].name} of type {first.field(wrong[0]).type}; write one of them anew."
             )
     types = from_arrow_schema(first, prefer_timestamp_ntz=True)
+    if partitions is None:
+        columns = _named_columns(files, f"{key}.path: '{files[0].root}'", first.names)
+        partitions = [T.StructField(column, T.StringType()) for column in columns]
     added = [one for one in partitions if one.name not in first.names]  # what has no rows has them in its file
     values = object_partitions(files, {one.name: one.dataType for one in added})
     if values is None:
@@ -114,6 +113,28 @@ def object_frame(spark: SparkSession, table: Table, *, key: str, partitions: Seq
 
     schema = T.StructType([*types.fields, *added])
     return Batches.of_parts(spark, range(len(files)), read, schema).frame()
+
+
+def _named_columns(files: Sequence[ObjectFile], where: str, columns: Sequence[str]) -> list[str]:
+    """Columns in the names of directories, outermost first; what is not plain is refused, never misread."""
+    if not any("=" in part for file in files for part in file.key.split("/")[:-1]):
+        return []
+    root = PurePosixPath("/")
+    texts = [partition_texts(root, root / file.key) for file in files]
+    named = list(texts[0] or ())
+    if any(of_file is None or list(of_file) != named for of_file in texts):
+        raise SchemaError(
+            f"{where} has directories of which some are not named column=value, or not for the same columns as the "
+            "others; name all of them alike, or read the table by Spark (table.catalog)."
+        )
+    taken = [name.casefold() for name in (*columns, *named)]
+    twice = next((name for name in named if taken.count(name.casefold()) > 1), None)
+    if twice is not None:
+        raise SchemaError(
+            f"{where} has the column {twice!r} twice, in files or names of directories, whatever the case of its "
+            "letters; take it out of one of them."
+        )
+    return named
 
 
 def object_partitions(files: Sequence[ObjectFile], types: Mapping[str, T.DataType]) -> list[dict[str, Value]] | None:

@@ -138,7 +138,7 @@ def _plain_files(
     files: list[Source] = []
     found: list[dict[str, Value]] | None
     if stored:
-        listed = object_files(table, key="table", partitioned=True)  # a frame of names nobody knows was not opened
+        listed = object_files(table, key="table")
         files, found = list(listed), object_partitions(listed, types)
     else:
         uris = sorted(frame.inputFiles())

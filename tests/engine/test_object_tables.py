@@ -14,6 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.engine.object_tables import object_frame
+from privrisk_spark.engine.row_groups import Wanted
+from privrisk_spark.engine.sources import scan
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.storage.locations import locate
@@ -51,3 +53,63 @@ def test_times_of_96_bits_within_others_are_refused(spark: SparkSession, endpoin
     for nested in (pa.ListArray.from_arrays([0, 1], at), pa.StructArray.from_arrays([at], ["b"])):
         with pytest.raises(SchemaError, match=r"table.path(?s:.*)times of 96 bits within(?s:.*)'a\."):
             frame(pa.table({"a": nested}))
+
+
+def put(root: Path, layout: dict[str, pa.Table]) -> tuple[str, str]:
+    """The same files on a disk and in a store; returns both places."""
+    uri = f"s3://{BUCKET}/{uuid4().hex}"
+    for name, rows in layout.items():
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(rows, file)
+        open_store(locate(uri, key="table.path")).upload(name, file)
+    return str(root), uri
+
+
+def test_columns_in_the_names_of_directories_are_read_as_spark_does(
+    spark: SparkSession, endpoint: str, tmp_path: Path
+) -> None:
+    del endpoint
+    rows = pa.table({"id": ["a", "b"], "x": [1, 2]})
+    names = [
+        "day=2026-01-01/ward=surgery/n=1", "day=2026-01-01/ward=eye%2Fear/n=2",
+        "day=2026-01-02/ward=__HIVE_DEFAULT_PARTITION__/n=3", "day=2026-01-02/ward=7/n=4",
+    ]  # fmt: skip
+    layout = {f"{name}/part-{i}.parquet": rows.slice(i % 2) for i, name in enumerate(names)}
+    place, uri = put(tmp_path / "table", layout | {"_hidden/day=x/part.parquet": rows})
+    table = Table(path=uri, format="parquet")
+    found, expected = object_frame(spark, table, key="table"), spark.read.parquet(place)
+    assert found.columns == ["id", "x", "day", "ward", "n"]
+    assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True)
+    wanted = [Wanted("w", "ward", "text"), Wanted("d", "day", "text"), Wanted("x", "x", "value")]
+    scanned = scan(table, found, wanted).frame().toArrow()
+    assert sorted(map(str, scanned.to_pylist())) == sorted(
+        str({"w": row.ward, "d": str(row.day), "x": row.x}) for row in expected.collect()
+    )
+    _, below = put(tmp_path / "one", {"day=2026-01-01/part.parquet": rows})
+    one = object_frame(spark, Table(path=f"{below}/day=2026-01-01", format="parquet"), key="table")
+    assert one.columns == ["id", "x"], "what the path itself says is none"
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["a=1/p", "b=1/p"], "not for the same columns as the others"),
+        (["a=1/p", "p"], "not for the same columns as the others"),
+        (["a=1/other/p"], "not named column=value"),
+        (["a=007/p", "a=/p"], "not named column=value"),
+        (["x=1/p"], "has the column 'x' twice"),
+        (["X=1/p"], "has the column 'X' twice"),
+        (["a=1/A=2/p"], "has the column 'a' twice"),
+    ],
+)
+def test_directories_that_are_not_plain_are_refused_and_no_value_is_told(
+    spark: SparkSession, endpoint: str, tmp_path: Path, names: list[str], said: str
+) -> None:
+    del endpoint
+    _, uri = put(tmp_path / "table", {f"{name}.parquet": pa.table({"x": [1]}) for name in names})
+    with pytest.raises(SchemaError) as told:
+        object_frame(spark, Table(path=uri, format="parquet"), key="table")
+    assert f"table.path: '{uri}' " in str(told.value)
+    assert said in str(told.value)
+    assert "007" not in str(told.value)

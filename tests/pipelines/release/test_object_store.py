@@ -14,6 +14,7 @@ from uuid import uuid4
 import numpy as np
 import object_store
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import small_release
@@ -415,3 +416,30 @@ def test_what_lies_in_a_store_is_a_witness_of_its_ledger(
     assert again.code == 1, again.err
     assert "r1" in again.err
     assert reconcile("s3://key:secret@bucket/out")[0] == 2
+
+
+def test_a_table_whose_directories_are_named_for_a_column_is_released_as_from_a_disk(
+    privrisk: Privrisk, store: ObjectStore, tmp_path: Path
+) -> None:
+    """A quasi-identifier and a kept column in the names of directories, one value of it missing."""
+    rows = table()
+    parts = {"Ulm": "visit=1", "Bonn": "visit=__HIVE_DEFAULT_PARTITION__", "Kiel": "visit=01"}
+    for city, visit in parts.items():
+        file = tmp_path / "table" / f"city={city}" / visit / "part.parquet"
+        file.parent.mkdir(parents=True)
+        pq.write_table(rows.filter(pc.equal(rows["city"], city)).drop_columns("city"), file, row_group_size=400)
+        store.upload(file.relative_to(tmp_path).as_posix(), file)
+    kept = [("columns.visit", {"role": "insensitive"})]
+    on_disk = released(privrisk, tmp_path / "disk", "risk", str(tmp_path / "table"), *kept)
+    assert on_disk.code == 0, on_disk.err
+    ran = released(privrisk, tmp_path / "objects", "risk", f"{store.location}/table", *kept)
+    assert ran.code == 0, ran.err
+    assert small_release.digests(ran.root) == small_release.digests(on_disk.root)
+    assert ran.manifest["input"]["files"] == {"expected": 3, "processed": 3}
+    published = pq.read_table(ran.root / "out" / "releases" / "r1" / "data")
+    assert set(published["visit"].to_pylist()) == {"1", "01", None}
+    store.write("table/city=Ulm/_SUCCESS", b"")
+    store.upload("table/city=Rom/other/part.parquet", file)
+    refused = released(privrisk, tmp_path / "objects", "risk", f"{store.location}/table", *kept, run_id="r2")
+    assert refused.code == 2
+    assert "not named column=value" in refused.err
