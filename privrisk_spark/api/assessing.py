@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import Policy, with_frame
-from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened
+from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened_parts
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
-from privrisk_spark.storage.directories import is_directory
-from privrisk_spark.storage.documents import read_text
 from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ class Assessed(Closeable):
         Subjects, worst classes, plots and stages.
     report : Page
         What a person reads.
-    place : Path
+    place : Path or str
         Directory with ``measures.json``, ``assessment.json``, ``report.html`` and the records.
     private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
@@ -49,7 +47,7 @@ class Assessed(Closeable):
 
     assessment: Assessment
     report: Page
-    place: Path
+    place: Path | str
     private: PrivateDirectory | None
     spark: SparkSession
     there: tuple[str, ...] = ()
@@ -67,7 +65,7 @@ class Assessed(Closeable):
     def _records(self, name: str) -> DataFrame | None:
         if name not in self.there:
             return None
-        return opened(self.private, self.spark, lambda: self.spark.read.parquet(str(self.place / name)))
+        return opened_parts(self.private, self.spark, self.place, name)
 
     @property
     def passed(self) -> bool:
@@ -137,7 +135,7 @@ def assess(
     thresholds : mapping of str to float, optional
         With `quasi_identifiers`: bound of each measure, such as ``{"k": 5}``; a table that misses one does not pass.
     output : str or Path, optional
-        Directory to write to, in place of a temporary one; every worker must see it.
+        Directory to write to, in place of a temporary one, which every worker must see; or a URI in an object store.
     run_id : str, optional
         Default from name, date and policy.
     date : date, optional
@@ -229,6 +227,6 @@ def _assess(
             if private is not None:
                 check_reach(spark, "output")
             result = pipeline.assess(spark, policy, place=place, run_id=run, date=day, announce=announce, table=given)
-            there = tuple(name for name in RECORDS.values() if is_directory(place / name))
-        page = Page(read_text(place / "report.html"))
-    return Assessed(result, page, place, private, spark, there)
+            there = tuple(name for name in RECORDS.values() if place.holds(name))
+        page = Page((place.read("report.html") or b"").decode())
+    return Assessed(result, page, place.address, private, spark, there)

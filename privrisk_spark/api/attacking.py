@@ -5,16 +5,15 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import with_frame
-from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened
+from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened_parts
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
-from privrisk_spark.storage.documents import read_text
 from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class Attacked(Closeable):
         What was found, with limits, beside what guessing finds and what was predicted.
     report : Page
         What a person reads.
-    place : Path
+    place : Path or str
         Directory with ``attack.json``, ``measures.json``, ``report.html`` and ``pairs/``.
     private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
@@ -43,7 +42,7 @@ class Attacked(Closeable):
 
     result: AttackResult
     report: Page
-    place: Path
+    place: Path | str
     private: PrivateDirectory | None
     spark: SparkSession
 
@@ -77,7 +76,7 @@ class Attacked(Closeable):
         at the least distance it is the first.
         """
         return {
-            name: opened(self.private, self.spark, partial(self.spark.read.parquet, str(self.place / "pairs" / name)))
+            name: opened_parts(self.private, self.spark, self.place, f"pairs/{name}")
             for name in (search.key for search in self.result.searches if search.one_by_one)
         }
 
@@ -172,5 +171,5 @@ def attack(
                 if private is not None:
                     check_reach(spark, "output")
                 result = pipeline.attack(spark, own, place=place, run_id=run, date=day, table=given, announce=announce)
-            page = Page(read_text(place / "report.html"))
-        return Attacked(result, page, place, private, spark)
+            page = Page((place.read("report.html") or b"").decode())
+        return Attacked(result, page, place.address, private, spark)

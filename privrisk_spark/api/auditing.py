@@ -11,7 +11,6 @@ from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
-from privrisk_spark.storage.documents import read_text
 from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ class Audited(Closeable):
         Every experiment with what is claimed and what was found.
     report : Page
         What a person reads.
-    place : Path
+    place : Path or str
         Directory with ``audit.json`` and ``audit.html``.
     private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
@@ -36,7 +35,7 @@ class Audited(Closeable):
 
     result: AuditResult
     report: Page
-    place: Path
+    place: Path | str
     private: PrivateDirectory | None = None
 
     @property
@@ -134,5 +133,5 @@ def audit(
                 if private is not None:
                     check_reach(spark, "output")
                 result = pipeline.audit(spark, policy, place=place, run_id=run, date=day, trials=trials, seed=seed)
-            page = Page(read_text(place / "audit.html"))
-        return Audited(result, page, place, private)
+            page = Page((place.read("audit.html") or b"").decode())
+        return Audited(result, page, place.address, private)

@@ -12,7 +12,6 @@ from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
-from privrisk_spark.storage.documents import read_text
 from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class Composed(Closeable):
     result : privrisk_spark.results.composition.Composition
     report : Page
         What a person reads.
-    place : Path
+    place : Path or str
         Directory with ``composition.html``, ``composition.json`` and ``measures.json``.
     private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
@@ -39,7 +38,7 @@ class Composed(Closeable):
 
     result: Composition
     report: Page
-    place: Path
+    place: Path | str
     private: PrivateDirectory | None
 
     @property
@@ -181,5 +180,5 @@ def compose(
                 if private is not None:
                     check_reach(spark, "output")
                 result = pipeline.compose(spark, own, place=place, run_id=run, date=day, table=given)
-            page = Page(read_text(place / "composition.html"))
-        return Composed(result, page, place, private)
+            page = Page((place.read("composition.html") or b"").decode())
+        return Composed(result, page, place.address, private)

@@ -13,7 +13,6 @@ from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
-from privrisk_spark.storage.documents import read_text
 from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class Curves(Closeable):
         Arrays by sample of the dictionary and utility floor, and what a reader must know besides.
     report : Page
         What a person reads.
-    place : Path
+    place : Path or str
         Directory with ``curves.json``, ``curves.csv`` and ``curves.html``.
     private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
@@ -41,7 +40,7 @@ class Curves(Closeable):
 
     result: CurveResult
     report: Page
-    place: Path
+    place: Path | str
     private: PrivateDirectory | None
 
     @property
@@ -169,5 +168,5 @@ def curves(
                 result = pipeline.curves(
                     spark, own, asked, place=place, run_id=run, date=day, announce=announce, table=given
                 )
-            page = Page(read_text(place / "curves.html"))
-        return Curves(result, page, place, private)
+            page = Page((place.read("curves.html") or b"").decode())
+        return Curves(result, page, place.address, private)

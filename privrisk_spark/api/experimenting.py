@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import with_frame
-from privrisk_spark.api.workspace import Closeable, Workspace, check_reach, directory_for
+from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.errors import ConfigError, Fault, listing, nearest
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
+from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,16 +35,16 @@ class Experimented(Closeable):
         Plots, figures and sentences.
     report : Page
         What a person reads.
-    place : Path
+    place : Path or str
         Directory with ``<name>.json``, ``<name>.csv`` and ``<name>.html``.
-    private : Workspace or None
+    private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
     """
 
     result: ExperimentResult
     report: Page
-    place: Path
-    private: Workspace | None
+    place: Path | str
+    private: PrivateDirectory | None
 
     def to_pandas(self) -> pd.DataFrame:
         """Return every point that is drawn.
@@ -81,16 +82,16 @@ class ExperimentedAll(Closeable):
         Parts with their claims.
     report : Page
         What a person reads.
-    place : Path
+    place : Path or str
         Directory with ``experiments.html``, ``experiments.json``, and a directory for each experiment.
-    private : Workspace or None
+    private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
     """
 
     result: Collection
     report: Page
-    place: Path
-    private: Workspace | None
+    place: Path | str
+    private: PrivateDirectory | None
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the claims that were judged.
@@ -192,8 +193,8 @@ def experiment(
             place = run.check_output(asked, own, where)
             with _session(table, own, private) as (spark, given):
                 result = run.run(asked, spark, own, used, place=place, run_id=run_id, date=day, table=given)
-            page = Page((place / f"{name}.html").read_text(encoding="utf-8"))
-        return Experimented(result, page, place, private)
+            page = Page((place.read(f"{name}.html") or b"").decode())
+        return Experimented(result, page, place.address, private)
 
 
 def experiments(
@@ -273,8 +274,8 @@ def experiments(
                     tell=announce or (lambda _: None),
                     table=given,
                 )
-            page = Page((place / collection.PAGE).read_text(encoding="utf-8"))
-        return ExperimentedAll(result, page, place, private)
+            page = Page((place.read(collection.PAGE) or b"").decode())
+        return ExperimentedAll(result, page, place.address, private)
 
 
 def _settled(
@@ -292,7 +293,7 @@ def _settled(
 
 @contextmanager
 def _session(
-    table: DataFrame | None, policy: written.Policy | None, private: Workspace | None
+    table: DataFrame | None, policy: written.Policy | None, private: PrivateDirectory | None
 ) -> Iterator[tuple[SparkSession | None, DataFrame | None]]:
     """Hold a session where there is a policy; without one Spark is not started."""
     if policy is None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import with_edges, with_frame
-from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened
+from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened_parts
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
-from privrisk_spark.storage.documents import read_text
 from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class Shared(Closeable):
         What is shown to friends, friends of friends and strangers, at which loss and utility.
     report : Page
         What a person reads.
-    place : Path
+    place : Path or str
         Directory with ``decisions/``, ``summary.json``, ``measures.json``, ``sharing.json`` and ``report.html``.
     private : PrivateDirectory or None
         Of a result without an output; see :meth:`close`.
@@ -43,7 +42,7 @@ class Shared(Closeable):
 
     result: SharingResult
     report: Page
-    place: Path
+    place: Path | str
     private: PrivateDirectory | None
     spark: SparkSession
 
@@ -55,7 +54,7 @@ class Shared(Closeable):
         the steps by which the value is generalized, all there are where it is hidden; ``loss``, ``utility``, ``trust``,
         ``gap``, ``status`` and ``reason``.
         """
-        return opened(self.private, self.spark, partial(self.spark.read.parquet, str(self.place / "decisions")))
+        return opened_parts(self.private, self.spark, self.place, "decisions")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, JSON-safe, as in ``sharing.json``."""
@@ -152,5 +151,5 @@ def share(
                 result = pipeline.share(
                     spark, own, place=place, run_id=run, date=day, profiles=people, edges=friends, announce=announce
                 )
-            page = Page(read_text(place / "report.html"))
-        return Shared(result, page, place, private, spark)
+            page = Page((place.read("report.html") or b"").decode())
+        return Shared(result, page, place.address, private, spark)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
@@ -77,6 +78,23 @@ class Closeable:
     def __exit__(self, *_: object) -> None:
         """Close the result."""
         self.close()
+
+
+def opened_parts(private: PrivateDirectory | None, spark: SparkSession, place: Path | str, name: str) -> DataFrame:
+    """Open the Parquet files of a directory in the place of a result, as :func:`opened` does.
+
+    Parameters
+    ----------
+    private, spark
+        As :func:`opened` takes them.
+    place : Path or str
+        Of the result.
+    name : str
+        Of the directory.
+    """
+    from privrisk_spark.engine.released import parts_at
+
+    return opened(private, spark, lambda: parts_at(spark, locate(str(place), key="output").below(name)))
 
 
 def opened(private: PrivateDirectory | None, spark: SparkSession, read: Callable[[], DataFrame]) -> DataFrame:

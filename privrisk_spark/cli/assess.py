@@ -66,7 +66,7 @@ def assess(
             from privrisk_spark.pipelines.assess.run import check_output
 
             place = check_output(policy, output)
-        attempt.status = None if dry_run else place
+        attempt.status = None if dry_run else place.status
         if dry_run:
             typer.echo(api.plan(None, policy, of="assess", run_id=attempt.run_id, date=day))
             return
@@ -76,7 +76,7 @@ def assess(
     for verdict in found.verdicts:
         typer.echo(f"  {'met   ' if verdict.passed else 'MISSED'}  {verdict.rule}")
     for name in ("report.html", "measures.json", "assessment.json"):
-        typer.echo(f"  {place / name}")
+        typer.echo(f"  {place.called(name)}")
     typer.echo("  never publish them: exact figures about the table")
     if not found.passed:
         raise typer.Exit(1)
@@ -96,10 +96,10 @@ def _compose(attempt: Attempt, policy: Policy, day: dt.date, output: str, *, dry
             for one in earlier_releases(policy, own=None):
                 typer.echo(f"{one.run_id}  {one.date}  {one.manifest}")
             return
-        attempt.status = place
+        attempt.status = place.status
         with held(None, f"privrisk assess {policy.run.name}", encrypt=False) as (spark, _):
             found = composition.compose(spark, policy, place=place, run_id=attempt.run_id, date=day)
     typer.echo(found.paragraph)
     for name in composition.FILES[:3]:
-        typer.echo(f"  {place / name}")
+        typer.echo(f"  {place.called(name)}")
     typer.echo("  never publish them: exact figures about the table")

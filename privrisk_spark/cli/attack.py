@@ -53,14 +53,14 @@ def attack(
             from privrisk_spark.pipelines.attack.run import check_output
 
             place = check_output(policy, output)
-        attempt.status = place
+        attempt.status = place.status
         found = api.attack(
             None, policy, output=output, run_id=attempt.run_id, date=day, announce=typer.echo if explain else None
         )
     typer.echo(found.result.paragraph)
     for name in ("report.html", "measures.json", "attack.json"):
-        typer.echo(f"  {place / name}")
-    typer.echo(f"  {place / 'pairs'}")
+        typer.echo(f"  {place.called(name)}")
+    typer.echo(f"  {place.called('pairs')}")
     typer.echo("  never publish them: exact figures about the table")
     if not found.passed:
         raise typer.Exit(1)

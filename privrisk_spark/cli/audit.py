@@ -38,7 +38,8 @@ def audit(
         with named():
             from privrisk_spark.pipelines.audit import check_output
 
-            attempt.status = check_output(policy, output)
+            place = check_output(policy, output)
+        attempt.status = place.status
         found = api.audit(policy, output=output, run_id=attempt.run_id, date=day, trials=trials, seed=seed)
     verdict = "passed" if found.passed else "FLAGGED"
     typer.echo(
@@ -47,6 +48,6 @@ def audit(
     for part, text in found.flags:
         typer.echo(f"  {part}: {text}")
     for name in ("audit.html", "audit.json"):
-        typer.echo(f"  {found.place / name}")
+        typer.echo(f"  {place.called(name)}")
     if not found.passed:
         raise typer.Exit(1)

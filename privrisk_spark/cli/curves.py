@@ -63,7 +63,7 @@ def curves(
                 with held(None, f"privrisk curves {policy.run.name}", encrypt=False) as (spark, _):
                     typer.echo(job.plan_only(spark, policy, asked))
                 return
-        attempt.status = place
+        attempt.status = place.status
         found = api.curves(
             None,
             policy,
@@ -77,5 +77,5 @@ def curves(
         )
     typer.echo(f"Curves of {len(found.shares)} dictionary sizes ({found.status}), run id {attempt.run_id}")
     for name in ("curves.html", "curves.csv", "curves.json"):
-        typer.echo(f"  {place / name}")
+        typer.echo(f"  {place.called(name)}")
     typer.echo("  never publish them: exact figures about the table")

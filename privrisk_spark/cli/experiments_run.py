@@ -36,12 +36,13 @@ def run_experiments(
         with named():
             from privrisk_spark.experiments import collection, run
 
-            attempt.status = run.check_output(collection.named(name), policy, output)
+            place = run.check_output(collection.named(name), policy, output)
+            attempt.status = place.status
         asked: dict[str, Any] = {"quick": quick, "sizes": sizes, "output": output, "run_id": attempt.run_id}
         found = api.experiment(None, policy, name, date=day, **asked)
     typer.echo(f"Experiments on {len(found.result.findings.tables)} tables, seed {found.result.sizes['seed']}")
     for ending in ("html", "csv", "json"):
-        typer.echo(f"  {found.place / f'{name}.{ending}'}")
+        typer.echo(f"  {place.called(f'{name}.{ending}')}")
     if found.result.private:
         typer.echo("  never publish them: exact figures about the table")
 
@@ -64,13 +65,14 @@ def run_collection(
         with named():
             from privrisk_spark.experiments import collection
 
-            attempt.status = collection.check_collection(output)
+            place = collection.check_collection(output)
+            attempt.status = place.status
         asked: dict[str, Any] = {"quick": quick, "output": output, "run_id": attempt.run_id, "announce": typer.echo}
         found = api.experiments(None, policy, date=day, **asked)
     judged = [one for part in found.result.parts for one in part.claims if one.word != "not judged"]
     typer.echo(f"{len(judged)} claims were judged; {len(found.result.failed)} of them do not hold, or only in part")
     for name in (collection.PAGE, collection.FIGURES):
-        typer.echo(f"  {found.place / name}")
+        typer.echo(f"  {place.called(name)}")
     if found.result.private:
         typer.echo("  never publish them: exact figures about the table")
 

@@ -78,4 +78,9 @@ Fast = Annotated[
         help="Start sooner on one machine, as PRIVRISK_FAST=1 does; no result depends on it.",
     ),
 ]
-PrivateOutput = Annotated[str, typer.Option("--output", metavar="DIR", help="Where to write; never publish it.")]
+PrivateOutput = Annotated[
+    str,
+    typer.Option(
+        "--output", metavar="DIR", help="Directory to write to, or a URI in an object store; never publish it."
+    ),
+]

@@ -44,12 +44,12 @@ def share(
             from privrisk_spark.pipelines.share import check_output
 
             place = check_output(policy, output)
-        attempt.status = place
+        attempt.status = place.status
         found = api.share(
             None, None, policy, output=output, run_id=attempt.run_id, date=day, announce=typer.echo if explain else None
         )
     typer.echo(found.result.paragraph)
     for name in ("report.html", "summary.json", "measures.json", "sharing.json"):
-        typer.echo(f"  {place / name}")
-    typer.echo(f"  {place / 'decisions'}")
+        typer.echo(f"  {place.called(name)}")
+    typer.echo(f"  {place.called('decisions')}")
     typer.echo("  never publish them: exact figures about the members")

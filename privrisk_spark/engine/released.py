@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -14,19 +14,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from privrisk_spark.engine.formulas import without_quoted_formulas
 from privrisk_spark.engine.object_tables import object_frame
-from privrisk_spark.engine.partitions import NAMES
+from privrisk_spark.engine.partitions import NAMES, partition_texts, partition_values
 from privrisk_spark.engine.sources import column, plain_frame
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output
 from privrisk_spark.storage.directories import files_below
+from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import Location
-
-
-def no_rows(spark: SparkSession, file: Path) -> DataFrame:
-    """Return a frame with the columns of a Parquet file and no rows; nobody but the driver reads the file."""
-    schema = from_arrow_schema(pq.read_schema(file), prefer_timestamp_ntz=True)
-    return spark.createDataFrame([], T.StructType(schema.fields))
 
 
 @dataclass(frozen=True)
@@ -71,8 +66,40 @@ class Partitions:
         """Their columns."""
         return [T.StructField(name, NAMES[kind]) for name, kind in self.types.items()]
 
+    def values(self, files: Sequence[str]) -> list[dict[str, Value]]:
+        """Return what the names of files' directories hold, as readers take it.
+
+        Parameters
+        ----------
+        files : sequence of str
+            Below the release's data, directories divided by slashes.
+
+        Raises
+        ------
+        InternalError
+            If a name is none of a value of its column.
+        """
+        root = PurePosixPath("/")
+        texts = [partition_texts(root, root / file, named_by_us=True) for file in files]
+        known = [of_file for of_file in texts if of_file is not None and list(of_file) == list(self.types)]
+        found = partition_values(known, {one.name: one.dataType for one in self.fields})
+        if found is None or len(known) != len(texts):
+            raise InternalError("output.partition_by: a directory of the release is not named after values.")
+        return found
+
 
 _NONE = Partitions()
+
+
+def no_rows(spark: SparkSession, file: Path, partitions: Partitions) -> DataFrame:
+    """Return a frame with the columns of a staged Parquet file, and of its directories, and no rows.
+
+    Nobody but the driver reads the file.
+    """
+    held = from_arrow_schema(pq.read_schema(file), prefer_timestamp_ntz=True)
+    fields = [one for one in held.fields if one.name not in partitions.types] + partitions.fields
+    frame = spark.createDataFrame([], T.StructType(fields))
+    return frame.select(*map(column, partitions.columns))
 
 
 def read_published(

@@ -20,6 +20,7 @@ from privrisk_spark.engine.session import own_directory
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.apart import impossible_apart
+from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.vaults import IN_STORE, Vault
 from privrisk_spark.storage.documents import write_plainly
 from privrisk_spark.storage.locations import locate
@@ -35,7 +36,14 @@ _TASKS = 8
 
 
 @contextmanager
-def scratch_of(spark: SparkSession, policy: Policy, path: Path, vault: Vault | None = None) -> Iterator[Scratch]:
+def scratch_of(
+    spark: SparkSession,
+    policy: Policy,
+    path: Path,
+    vault: Vault | None = None,
+    *,
+    place: ResultPlace | None = None,
+) -> Iterator[Scratch]:
     """Hold the directories of a run; what it put into an object store goes at the end.
 
     Parameters
@@ -47,6 +55,8 @@ def scratch_of(spark: SparkSession, policy: Policy, path: Path, vault: Vault | N
         The run's own directory, new and empty; its name is no other run's.
     vault : Vault, optional
         One in a store serves where ``run.scratch`` names none and tasks run on other machines.
+    place : ResultPlace, optional
+        The same of a command that has no vault.
 
     Raises
     ------
@@ -59,6 +69,8 @@ def scratch_of(spark: SparkSession, policy: Policy, path: Path, vault: Vault | N
     key, store = "output.vault", None
     if vault is not None and vault.location.remote and not beside:
         store = vault.location.below(IN_STORE)
+    elif place is not None and place.shared is not None and not beside:
+        key, store = "--output", place.shared
     if policy.run.scratch is not None:
         key, store = "run.scratch", locate(policy.run.scratch, key="run.scratch")
     if store is None:

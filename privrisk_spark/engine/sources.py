@@ -19,11 +19,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_type
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
 from privrisk_spark.engine.lake_tables import lake_tasks
 from privrisk_spark.engine.object_tables import in_object_store, object_files, object_partitions
-from privrisk_spark.engine.partitions import partition_texts, partition_values
+from privrisk_spark.engine.partitions import partition_texts, partition_values, repeated
 from privrisk_spark.engine.row_groups import (
     ALIKE,
     ROWS_PER_TASK,
@@ -36,9 +37,10 @@ from privrisk_spark.engine.row_groups import (
     together,
 )
 from privrisk_spark.engine.settings import input_files
-from privrisk_spark.errors import ConfigError
+from privrisk_spark.errors import ConfigError, EngineError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.directories import is_directory, is_file
+from privrisk_spark.storage.documents import size_and_digest
 from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import Location, is_remote, locate
 from privrisk_spark.storage.parts import PartDirectory
@@ -193,7 +195,13 @@ def _partitions(
 
 
 def scan_parts(
-    spark: SparkSession, directory: PartDirectory, names: Sequence[str], schema: T.StructType, wanted: Sequence[Wanted]
+    spark: SparkSession,
+    directory: PartDirectory,
+    names: Sequence[str],
+    schema: T.StructType,
+    wanted: Sequence[Wanted],
+    *,
+    named: Sequence[tuple[str, Mapping[str, Value]]] | None = None,
 ) -> Batches:
     """Open the wanted columns of Parquet parts, one a task.
 
@@ -205,15 +213,32 @@ def scan_parts(
     schema : StructType
         Of the parts.
     wanted : sequence of Wanted
+    named : sequence of (str, mapping of column to value), optional
+        Of each part the SHA-256, in hex, of the file it has become, and what the name of its directory holds.
+
+    Raises
+    ------
+    EngineError
+        In a task: if a part is not the file that was named.
     """
-    held = tuple(names)
-    columns = list(dict.fromkeys(want.name for want in wanted))
+    of_parts = named or [("", {})] * len(names)
+    held = [(name, digest, dict(values)) for name, (digest, values) in zip(names, of_parts, strict=True)]
     kinds = {field.name: field.dataType for field in schema.fields}
 
-    def read(name: str) -> Iterator[pa.Table]:
-        with pq.ParquetFile(directory.path(name), memory_map=True) as file:
+    def read(part: tuple[str, str, dict[str, Value]]) -> Iterator[pa.Table]:
+        name, digest, values = part
+        path = directory.path(name)
+        if digest and size_and_digest(Path(path))[1] != digest:
+            raise EngineError("a file of the release was changed while it was put in its directory; run again.")
+        columns = list(dict.fromkeys(want.name for want in wanted if want.name not in values))
+        with pq.ParquetFile(path, memory_map=True) as file:
             for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=columns):
-                arrays = [batch.column(batch.schema.get_field_index(want.name)) for want in wanted]
+                arrays = [
+                    repeated(values[want.name], to_arrow_type(kinds[want.name]), batch.num_rows, encoded=False)
+                    if want.name in values
+                    else batch.column(batch.schema.get_field_index(want.name))
+                    for want in wanted
+                ]
                 yield pa.Table.from_arrays(arrays, names=[want.alias for want in wanted])
 
     fields = [T.StructField(want.alias, kinds[want.name]) for want in wanted]

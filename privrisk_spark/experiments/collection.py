@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark import __version__
@@ -23,9 +22,8 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_collection
 from privrisk_spark.results.collection import Collection, Part
 from privrisk_spark.results.experiment import plain
-from privrisk_spark.runs.places import check_place, held, local_path
+from privrisk_spark.runs.places import ResultPlace, result_place
 from privrisk_spark.runs.progress import write_status
-from privrisk_spark.storage.documents import read_text, write_json, write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,16 +41,16 @@ def named(name: str) -> Experiment[Any]:
     return found
 
 
-def check_collection(output: str) -> Path:
-    """Return the directory the results go to, resolved.
+def check_collection(output: str) -> ResultPlace:
+    """Return the place the results go to.
 
     Raises
     ------
     ConfigError
         If it holds anything else than such results.
     """
-    place = local_path(output)
-    check_place(place, files=(*_OWN, *NAMES), what="experiments")
+    place = result_place(output)
+    place.check((*_OWN, *NAMES), "experiments")
     return place
 
 
@@ -76,7 +74,7 @@ class Asked:
     why_not: str
 
     @classmethod
-    def of(cls, name: str, policy: Policy | None, place: Path, *, quick: bool) -> Asked:
+    def of(cls, name: str, policy: Policy | None, place: ResultPlace, *, quick: bool) -> Asked:
         """Settle what an experiment is run with.
 
         Raises
@@ -88,7 +86,7 @@ class Asked:
         sizes = experiment.quick if quick else experiment.usual
         why_not = "" if policy is None else _why_not(experiment, policy)
         used = None if why_not else policy
-        check_output(experiment, used, str(place / name))
+        check_output(experiment, used, str(place.below(name)))
         return cls(experiment, sizes, used, why_not)
 
     def key(self, date: dt.date) -> dict[str, Any]:
@@ -116,7 +114,7 @@ def run_all(
     spark: SparkSession | None,
     policy: Policy | None,
     *,
-    place: Path,
+    place: ResultPlace,
     run_id: str,
     date: dt.date,
     quick: bool,
@@ -132,7 +130,7 @@ def run_all(
         Needed for a policy alone.
     policy : Policy or None
         Experiments that cannot use it run on generated data alone, and the page says why.
-    place : Path
+    place : ResultPlace
         As :func:`check_collection` returns it.
     run_id : str
     date : date
@@ -153,13 +151,13 @@ def run_all(
         Exit code 3: running again goes on with the experiment that failed.
     """
     parts = []
-    with held(place, run_id):
+    with place.held(run_id):
         finished = _finished(place)
         for number, name in enumerate(names, start=1):
-            asked, there = Asked.of(name, policy, place, quick=quick), place / name
+            asked, there = Asked.of(name, policy, place, quick=quick), place.below(name)
             key, known = asked.key(date), finished.get(name, {})
             same = known.get("asked") == key and (table is None or asked.policy is None)
-            document = _read(there / f"{name}.json") if same else {}
+            document = _read(there, f"{name}.json") if same else {}
             if document:
                 tell(f"Experiment {number} of {len(names)}: {name} was finished before.")
             else:
@@ -177,8 +175,8 @@ def run_all(
                 )
                 known = {"asked": key, "seconds": round(time.monotonic() - began, 1)}
                 finished[name] = known
-                write_json(place / FINISHED, finished)
-                document = _read(there / f"{name}.json")
+                place.put_json(FINISHED, finished)
+                document = _read(there, f"{name}.json")
             parts.append(
                 Part.of(
                     name,
@@ -190,22 +188,22 @@ def run_all(
                 )
             )
         result = Collection(date.isoformat(), __version__, quick, tuple(parts))
-        write_text(place / PAGE, render_collection(result))
-        write_json(place / FIGURES, result.to_dict())
-        write_status(place, run_id, phase="written", code=0, message=f"experiments in {place}")
+        place.put_text(PAGE, render_collection(result))
+        place.put_json(FIGURES, result.to_dict())
+        write_status(place.status, run_id, phase="written", code=0, message=f"experiments in {place}")
     return result
 
 
-def _finished(place: Path) -> dict[str, Any]:
+def _finished(place: ResultPlace) -> dict[str, Any]:
     """What earlier runs say they finished."""
-    found = _read(place / FINISHED)
+    found = _read(place, FINISHED)
     return found if all(isinstance(one, Mapping) for one in found.values()) else {}
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(place: ResultPlace, name: str) -> dict[str, Any]:
     """What a file of an earlier run holds; nothing if it is not there, or not whole."""
     try:
-        found = json.loads(read_text(path))
+        found = json.loads(place.read(name) or b"{}")
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from privrisk_spark import __version__
@@ -21,10 +20,9 @@ from privrisk_spark.planning.places import check_private_place, check_request
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_experiment
 from privrisk_spark.results.experiment import ExperimentResult, Findings, plain
-from privrisk_spark.runs.places import check_place, held, local_path
+from privrisk_spark.runs.places import ResultPlace, result_place
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.tables.opening import read
-from privrisk_spark.storage.documents import write_json, write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,8 +40,8 @@ class Source:
     policy : Policy
     scratch : Scratch
         For what Spark writes while the experiment runs.
-    place : Path
-        The directory of the results.
+    place : ResultPlace
+        Where the results go.
     table : DataFrame or None
         What was given in place of the table the policy names.
     """
@@ -51,7 +49,7 @@ class Source:
     spark: SparkSession
     policy: Policy
     scratch: Scratch
-    place: Path
+    place: ResultPlace
     table: DataFrame | None = None
 
     def read(self) -> DataFrame:
@@ -141,8 +139,8 @@ class Experiment(Generic[SizesT]):
         )
 
 
-def check_output(experiment: Experiment[Any], policy: Policy | None, output: str) -> Path:
-    """Return the directory an experiment's results go to, resolved.
+def check_output(experiment: Experiment[Any], policy: Policy | None, output: str) -> ResultPlace:
+    """Return the place an experiment's results go to.
 
     Parameters
     ----------
@@ -154,11 +152,11 @@ def check_output(experiment: Experiment[Any], policy: Policy | None, output: str
     Raises
     ------
     ConfigError, InputError
-        If the experiment cannot be run with the policy, or the directory is no place for its results.
+        If the experiment cannot be run with the policy, or it is no place for its results.
     """
     if policy is None:
-        place = local_path(output)
-        check_place(place, files=experiment.files, what="experiments")
+        place = result_place(output)
+        place.check(experiment.files, "experiments")
         return place
     experiment.check(policy)
     checked = check_request if experiment.exact else check_private_place
@@ -171,7 +169,7 @@ def run(
     policy: Policy | None,
     sizes: SizesT,
     *,
-    place: Path,
+    place: ResultPlace,
     run_id: str,
     date: dt.date,
     table: DataFrame | None = None,
@@ -186,7 +184,7 @@ def run(
     policy : Policy or None
     sizes : dataclass
         How much is run.
-    place : Path
+    place : ResultPlace
         As :func:`check_output` returns it.
     run_id : str
     date : date
@@ -201,19 +199,19 @@ def run(
     EngineError
         Exit code 3: running again may help.
     """
-    with held(place, run_id) as scratch:
+    with place.held(run_id) as scratch:
         source = None
         if policy is not None and spark is not None:
             source = Source(spark, policy, Scratch(spark, scratch), place, table)
         stages = 1 + experiment.stages + (experiment.stages_of_policy if policy is not None else 0)
         watched = () if spark is None else (labels(spark),)
-        progress = Progress(place, run_id, stages, *watched)
+        progress = Progress(place.status, run_id, stages, *watched)
         findings = experiment.find(sizes, source, progress)
         result = experiment.result(findings, sizes, date=date, private=policy is not None)
         with progress.stage("write") as stage:
-            write_text(place / f"{experiment.name}.html", render_experiment(result))
-            write_text(place / f"{experiment.name}.csv", result.to_csv())
-            write_json(place / f"{experiment.name}.json", result.to_dict())
+            place.put_text(f"{experiment.name}.html", render_experiment(result))
+            place.put_text(f"{experiment.name}.csv", result.to_csv())
+            place.put_json(f"{experiment.name}.json", result.to_dict())
             stage.sentence = "Wrote data and plots."
-        write_status(place, run_id, phase="written", code=0, message=f"experiments in {place}")
+        write_status(place.status, run_id, phase="written", code=0, message=f"experiments in {place}")
     return result

@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -36,10 +35,9 @@ from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_audit
 from privrisk_spark.results.audit import AuditResult, Findings, Repetition
-from privrisk_spark.runs.places import check_place, held, local_path
+from privrisk_spark.runs.places import ResultPlace, result_place
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
-from privrisk_spark.storage.documents import write_json, write_text
 
 FILES = ("audit.json", "audit.html", "status.json", ".lock")
 
@@ -92,8 +90,8 @@ class Subject:
         return cls(policy, hierarchies, axes(policy, hierarchies), profile, seed)
 
 
-def check_output(policy: Policy, output: str) -> Path:
-    """Return the directory the audit goes to, resolved.
+def check_output(policy: Policy, output: str) -> ResultPlace:
+    """Return the place the audit goes to.
 
     Raises
     ------
@@ -105,13 +103,20 @@ def check_output(policy: Policy, output: str) -> Path:
             "guarantee.kind: an audit refutes claims of differential privacy, and the policy makes none; name one of "
             "the kind 'dp'."
         )
-    place = local_path(output)
-    check_place(place, files=FILES, what="audit")
+    place = result_place(output)
+    place.check(FILES, "audit")
     return place
 
 
 def audit(
-    spark: SparkSession, policy: Policy, *, place: Path, run_id: str, date: dt.date, trials: int = TRIALS, seed: int = 1
+    spark: SparkSession,
+    policy: Policy,
+    *,
+    place: ResultPlace,
+    run_id: str,
+    date: dt.date,
+    trials: int = TRIALS,
+    seed: int = 1,
 ) -> AuditResult:
     """Audit a policy's mechanism, and write ``audit.json`` and ``audit.html``.
 
@@ -120,7 +125,7 @@ def audit(
     spark : SparkSession
     policy : Policy
         Of the kind ``dp``; hierarchies and the kind of noise are taken from it.
-    place : Path
+    place : ResultPlace
         As :func:`check_output` returns it; every worker must see it.
     run_id : str
     date : date
@@ -142,8 +147,8 @@ def audit(
     experiments = subject.profile.experiments
     findings: list[Findings] = []
     repetitions: list[Repetition] = []
-    with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
-        progress = Progress(place, run_id, len(experiments) + 2, labels(spark))
+    with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
+        progress = Progress(place.status, run_id, len(experiments) + 2, labels(spark))
         for experiment in experiments:
             with progress.stage(experiment.name) as stage:
                 findings.append(collect_findings(scratch, subject, experiment, trials))
@@ -168,11 +173,11 @@ def audit(
             notes=subject.profile.notes,
         )
         with progress.stage("write") as stage:
-            write_text(place / "audit.html", render_audit(result))
-            write_json(place / "audit.json", result.to_dict())
+            place.put_text("audit.html", render_audit(result))
+            place.put_json("audit.json", result.to_dict())
             stage.sentence = "Wrote data and page."
         message = "passed" if result.passed else "flagged: " + ", ".join(result.parts)
-        write_status(place, run_id, phase="written", code=0 if result.passed else 1, message=message)
+        write_status(place.status, run_id, phase="written", code=0 if result.passed else 1, message=message)
     return result
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,7 +27,7 @@ from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_composition
 from privrisk_spark.results.composition import Composition
-from privrisk_spark.runs.places import held
+from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.deciding.history import Evaluation, measure_disclosed_risk, write_disclosed_risk
@@ -37,15 +36,13 @@ from privrisk_spark.stages.tables.encode import dictionary_rows
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
-from privrisk_spark.storage.documents import write_json, write_text
-from privrisk_spark.storage.locations import Location
 
 FILES = ("composition.html", "measures.json", "composition.json", "status.json", "unknown_values", ".lock")
 
 STAGES = 4
 
 
-def check_output(policy: Policy, output: str) -> Path:
+def check_output(policy: Policy, output: str) -> ResultPlace:
     """Return the directory the figures go to, resolved.
 
     Raises
@@ -68,7 +65,7 @@ class Run:
     ----------
     spark : SparkSession
     policy : Policy
-    place : Path
+    place : ResultPlace
         Where the figures go.
     scratch : Scratch
     progress : Progress
@@ -76,7 +73,7 @@ class Run:
 
     spark: SparkSession
     policy: Policy
-    place: Path
+    place: ResultPlace
     scratch: Scratch
     progress: Progress
 
@@ -107,7 +104,7 @@ def compose(
     spark: SparkSession,
     policy: Policy,
     *,
-    place: Path,
+    place: ResultPlace,
     run_id: str,
     date: dt.date,
     table: DataFrame | None = None,
@@ -119,7 +116,7 @@ def compose(
     spark : SparkSession
     policy : Policy
         With ``history``; how it would release is not looked at.
-    place : Path
+    place : ResultPlace
         As :func:`check_output` returns it; every worker must see it.
     run_id : str
     date : date
@@ -134,10 +131,10 @@ def compose(
         Exit code 3: running again may help.
     """
     pinned = pin_tables(policy, ("table", "dictionary"), given=table is not None)
-    refuse_input({"--output": Location("file", "", str(place))}, pinned.places)
+    refuse_input({"--output": place.location}, pinned.places)
     policy = pinned.policy
-    with held(place, run_id) as scratch:
-        run = Run(spark, policy, place, Scratch(spark, scratch), Progress(place, run_id, STAGES, labels(spark)))
+    with place.held(run_id) as scratch:
+        run = Run(spark, policy, place, Scratch(spark, scratch), Progress(place.status, run_id, STAGES, labels(spark)))
         opened = read(run, table)
         rows, n_rows = encode(run, opened)
         counts = count(run, opened, rows)
@@ -161,10 +158,10 @@ def compose(
                 risen=risen,
             )
             stage.sentence = "Put together what every release has disclosed of each record."
-        write_json(place / "composition.json", result.to_dict())
-        write_json(place / "measures.json", result.measures())
-        write_text(place / "composition.html", render_composition(result))
-        write_status(place, run_id, phase="composed", code=0, message=f"composition in {place}")
+        place.put_json("composition.json", result.to_dict())
+        place.put_json("measures.json", result.measures())
+        place.put_text("composition.html", render_composition(result))
+        write_status(place.status, run_id, phase="composed", code=0, message=f"composition in {place}")
     return result
 
 

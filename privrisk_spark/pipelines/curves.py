@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +46,7 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.curves import curve_notes, curves_explanation, dictionary_in_words
 from privrisk_spark.reporting.pages import render_curves
 from privrisk_spark.results.curves import CurveResult
-from privrisk_spark.runs.places import held
+from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.diagnostics.estimated import collect_share_vectors, share_vectors
@@ -56,8 +55,6 @@ from privrisk_spark.stages.tables.encode import dictionary_rows, identities
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
-from privrisk_spark.storage.documents import write_json, write_text
-from privrisk_spark.storage.locations import Location
 
 FILES = ("curves.json", "curves.csv", "curves.html", "status.json", "unknown_values", ".lock")
 
@@ -80,7 +77,7 @@ def curves(
     policy: Policy,
     request: CurveRequest,
     *,
-    place: Path,
+    place: ResultPlace,
     run_id: str,
     date: dt.date,
     announce: Announce | None = None,
@@ -95,7 +92,7 @@ def curves(
         Of the kind ``risk``. Its first external dictionary grows, or the table itself; where it names an estimate and a
         true dictionary, the true one grows around the rows of the estimate.
     request : CurveRequest
-    place : Path
+    place : ResultPlace
         As :func:`privrisk_spark.planning.places.check_request` returns it.
     run_id : str
     date : date
@@ -113,10 +110,10 @@ def curves(
         Exit code 3: running again may help.
     """
     pinned = pin_tables(policy, READ, given=table is not None)
-    refuse_input({"--output": Location("file", "", str(place))}, pinned.places)
+    refuse_input({"--output": place.location}, pinned.places)
     policy = pinned.policy
-    with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
-        run = Run(spark, policy, request, place, scratch, Progress(place, run_id, STAGES, labels(spark)))
+    with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
+        run = Run(spark, policy, request, place, scratch, Progress(place.status, run_id, STAGES, labels(spark)))
         opened, disclosure, search = read(run, table, announce)
         encoded = encode(run, opened)
         counted = count(run, opened, encoded)
@@ -141,7 +138,7 @@ def curves(
             notes=tuple(curve_notes(policy, opened.grown, bounded=bounded)),
         )
         write(run, result)
-        write_status(place, run_id, phase="written", code=0, message=f"curves in {place}")
+        write_status(place.status, run_id, phase="written", code=0, message=f"curves in {place}")
     return result
 
 
@@ -154,7 +151,7 @@ class Run:
     spark : SparkSession
     policy : Policy
     request : CurveRequest
-    place : Path
+    place : ResultPlace
         Where the curves go.
     scratch : Scratch
     progress : Progress
@@ -164,7 +161,7 @@ class Run:
     spark: SparkSession
     policy: Policy
     request: CurveRequest
-    place: Path
+    place: ResultPlace
     scratch: Scratch
     progress: Progress
 
@@ -389,7 +386,7 @@ def evaluate(
 def write(run: Run, result: CurveResult) -> None:
     """Stage: write the page and the figures."""
     with run.progress.stage("write") as stage:
-        write_text(run.place / "curves.html", render_curves(result))
-        write_text(run.place / "curves.csv", result.to_csv())
-        write_json(run.place / "curves.json", result.to_dict())
+        run.place.put_text("curves.html", render_curves(result))
+        run.place.put_text("curves.csv", result.to_csv())
+        run.place.put_json("curves.json", result.to_dict())
         stage.sentence = "Wrote data and plots."

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,7 +27,7 @@ from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.schemes import FittedPartition, FittedScheme
 from privrisk_spark.reporting.explanation import explanation
-from privrisk_spark.runs.places import held
+from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.deciding.local import fitted_tree
 from privrisk_spark.stages.deciding.recode import chosen_scheme, collect_problem
@@ -36,8 +35,6 @@ from privrisk_spark.stages.deciding.rules import RuleInputs
 from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.tidying import collect_values_read
-from privrisk_spark.storage.documents import write_json
-from privrisk_spark.storage.locations import Location
 
 SCHEME = "scheme.json"
 
@@ -78,7 +75,7 @@ def fit(
     spark: SparkSession,
     policy: Policy,
     *,
-    place: Path,
+    place: ResultPlace,
     run_id: str,
     date: dt.date,
     table: DataFrame | None = None,
@@ -91,7 +88,7 @@ def fit(
     spark : SparkSession
     policy : Policy
         With ``guarantee.kind: k-anonymity``.
-    place : Path
+    place : ResultPlace
         As :func:`privrisk_spark.planning.places.check_private_place` returns it.
     run_id : str
     date : date
@@ -112,10 +109,10 @@ def fit(
     """
     refuse_other_guarantees(policy)
     pinned = pin_tables(policy, READ, given=table is not None)
-    refuse_input({"--output": Location("file", "", str(place))}, pinned.places)
+    refuse_input({"--output": place.location}, pinned.places)
     policy = pinned.policy
-    with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
-        progress = Progress(place, run_id, STAGES, labels(spark))
+    with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
+        progress = Progress(place.status, run_id, STAGES, labels(spark))
         with progress.stage("read") as stage:
             sources = open_sources(spark, policy, table)
             if table is None:
@@ -145,7 +142,7 @@ def fit(
                 scheme = fitted_scheme(policy, hierarchies, section.figures, rows=n_rows, date=date)
             stage.sentence = section.paragraph
         with progress.stage("write") as stage:
-            write_json(place / SCHEME, scheme.model_dump(mode="json"))
+            place.put_json(SCHEME, scheme.model_dump(mode="json"))
             stage.sentence = "Wrote the scheme, for somebody to approve."
-        write_status(place, run_id, phase="written", code=0, message=f"scheme in {place}")
+        write_status(place.status, run_id, phase="written", code=0, message=f"scheme in {place}")
     return scheme

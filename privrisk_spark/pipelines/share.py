@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -52,7 +51,7 @@ from privrisk_spark.policy.sharing import (
 from privrisk_spark.reporting.explanation import sharing_explanation
 from privrisk_spark.reporting.pages import render_sharing
 from privrisk_spark.results.sharing import Connection, Exposed, Network, SharingResult
-from privrisk_spark.runs.places import held
+from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
 from privrisk_spark.stages.sharing.deciders import SENSITIVITY, TRUST, UTILITY, collect_decider
 from privrisk_spark.stages.sharing.deciding import (
@@ -75,9 +74,6 @@ from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_table
 from privrisk_spark.stages.tables.opening import read as open_source
 from privrisk_spark.stages.tables.tidying import collect_values_read
-from privrisk_spark.storage.directories import remove
-from privrisk_spark.storage.documents import write_json, write_text
-from privrisk_spark.storage.locations import Location
 
 FILES = ("decisions", "summary.json", "measures.json", "sharing.json", "report.html", "status.json", "unknown_values",
          ".lock")  # fmt: skip
@@ -88,7 +84,7 @@ READ = ("table", "sharing")
 """Parts of a policy that name the tables that are read."""
 
 
-def check_output(policy: Policy, output: str) -> Path:
+def check_output(policy: Policy, output: str) -> ResultPlace:
     """Return the directory the decisions go to, resolved.
 
     Raises
@@ -108,7 +104,7 @@ class Run:
     ----------
     spark : SparkSession
     policy : Policy
-    place : Path
+    place : ResultPlace
         Where the decisions go.
     scratch : Scratch
     progress : Progress
@@ -117,7 +113,7 @@ class Run:
 
     spark: SparkSession
     policy: Policy
-    place: Path
+    place: ResultPlace
     scratch: Scratch
     progress: Progress
 
@@ -146,7 +142,7 @@ def share(
     spark: SparkSession,
     policy: Policy,
     *,
-    place: Path,
+    place: ResultPlace,
     run_id: str,
     date: dt.date,
     profiles: DataFrame | None = None,
@@ -160,7 +156,7 @@ def share(
     spark : SparkSession
     policy : Policy
         Its table, quasi-identifiers and ``sharing``.
-    place : Path
+    place : ResultPlace
         As :func:`check_output` returns it; every worker must see it.
     run_id : str
     date : date
@@ -186,10 +182,10 @@ def share(
         **{key: of for frame in given.values() for key, of in files_only_spark_knows(spark, frame, {}).items()},
     }
     pinned = pin_tables(policy, READ, given=profiles is not None)
-    refuse_input({"--output": Location("file", "", str(place))}, {**files, **pinned.places})
+    refuse_input({"--output": place.location}, {**files, **pinned.places})
     policy = pinned.policy
-    with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
-        run = Run(spark, policy, place, scratch, Progress(place, run_id, STAGES, labels(spark)))
+    with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
+        run = Run(spark, policy, place, scratch, Progress(place.status, run_id, STAGES, labels(spark)))
         opened = read(run, given)
         if announce is not None:
             announce(sharing_explanation(policy, opened.hierarchies))
@@ -197,7 +193,7 @@ def share(
         ground, network = connect(run, opened, users)
         decided, result = decide(run, opened, ground, network, run_id=run_id, date=date)
         write(run, opened, decided, result)
-        write_status(place, run_id, phase="shared", code=0, message=result.paragraph)
+        write_status(place.status, run_id, phase="shared", code=0, message=result.paragraph)
     return result
 
 
@@ -381,10 +377,11 @@ def exposed_of(ground: Ground, decided: DecidedSlices, most: int) -> tuple[Expos
 def write(run: Run, opened: Opened, decided: DecidedSlices, result: SharingResult) -> None:
     """Stage: put decisions and documents in their place."""
     with run.progress.stage("report") as stage:
-        remove(run.place / "decisions")
-        write_decisions(decided, run.place / "decisions", list(opened.hierarchies))
-        write_json(run.place / "summary.json", result.summary() | {"seconds": dict(run.progress.seconds)})
-        write_json(run.place / "measures.json", result.measures())
-        write_json(run.place / "sharing.json", result.to_dict())
-        write_text(run.place / "report.html", render_sharing(result))
+        decisions = run.scratch.path / "decisions-in-order"
+        write_decisions(decided, decisions, list(opened.hierarchies))
+        run.place.put_directory(decisions, "decisions")
+        run.place.put_json("summary.json", result.summary() | {"seconds": dict(run.progress.seconds)})
+        run.place.put_json("measures.json", result.measures())
+        run.place.put_json("sharing.json", result.to_dict())
+        run.place.put_text("report.html", render_sharing(result))
         stage.sentence = "Wrote decisions, figures and the report."

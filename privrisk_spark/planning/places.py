@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from privrisk_spark.errors import ConfigError, Fault, InputError, OverlapError
 from privrisk_spark.ledger.urls import file_of
@@ -11,18 +10,18 @@ from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.policy.dictionaries import OneDictionary, Table
 from privrisk_spark.policy.overlap import overlapping, places_read
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.runs.places import check_place, local_path
+from privrisk_spark.runs.places import ResultPlace, result_place
 from privrisk_spark.storage.directories import resolved
 from privrisk_spark.storage.locations import Location, locate
 
 
-def check_request(policy: Policy, output: str, *, files: Sequence[str], what: str) -> Path:
-    """Return the directory the curves, or other exact figures, go to, resolved.
+def check_request(policy: Policy, output: str, *, files: Sequence[str], what: str) -> ResultPlace:
+    """Return the place the curves, or other exact figures, go to.
 
     Raises
     ------
     ConfigError, InputError
-        If the policy's figures may not be computed exactly, or the directory is no place for them.
+        If the policy's figures may not be computed exactly, or it is no place for them.
     """
     check_exact(policy, what=what)
     return check_private_place(policy, output, files=files, what=what)
@@ -45,17 +44,17 @@ def check_exact(policy: Policy, *, what: str) -> None:
 
 def check_private_place(
     policy: Policy, output: str, *, files: Sequence[str], what: str, more: Sequence[tuple[str, Table]] = ()
-) -> Path:
-    """Return a directory for what never leaves the trusted zone, resolved.
+) -> ResultPlace:
+    """Return a place for what never leaves the trusted zone.
 
     Raises
     ------
     ConfigError, InputError
-        If it is remote, has other content, or is where the policy reads or publishes.
+        If it has other content, or is where the policy reads or publishes.
     """
     fault = "--output"
-    place = local_path(output)
-    here = Location("file", "", str(place))
+    place = result_place(output)
+    here = place.location
     for key, path in () if policy.output is None else policy.output.published.items():
         if here.overlaps(locate(path, key=key)):
             rule = f"must be neither {key} nor inside nor around it: {what} stay private"
@@ -67,7 +66,7 @@ def check_private_place(
         faults = list(overlapping({fault: here}, f"{key}.path", there))
         if faults:
             raise ConfigError(faults)
-    check_place(place, files=files, what=what)
+    place.check(files, what)
     return place
 
 

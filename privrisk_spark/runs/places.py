@@ -1,63 +1,316 @@
-"""Directories a command has to itself: what may lie where it writes, and what goes at its end."""
+"""Where a command puts findings that must never be published: a directory it has to itself, or a place in a store."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final, Protocol
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.storage import directories, permissions
+from privrisk_spark.storage.documents import read, write_json, write_text
+from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.locks import locked
+from privrisk_spark.storage.objects import ObjectStore, opened
 from privrisk_spark.storage.scratch import SCRATCH, clear, sweep
+from privrisk_spark.storage.temporary import of_this_user
 
-SPARK_LOG = "spark.log"
+__all__ = ["SPARK_LOG", "DirectoryPlace", "ResultPlace", "StorePlace", "result_place"]
+
+SPARK_LOG: Final = "spark.log"
 """What Spark said of a run that failed, beside its status; the next run there removes it."""
 
+_KEY: Final = "--output"
+_STATUS, _IN_STORE = "status", "scratch"
+"""Directories of a place in a store: how runs stand, and intermediate results of machines that share no disk."""
 
-def local_path(output: str) -> Path:
-    """Return ``--output``, resolved.
+
+class ResultPlace(Protocol):
+    """A place for the findings of one run after another."""
+
+    @property
+    def location(self) -> Location:
+        """The place."""
+
+    @property
+    def address(self) -> Path | str:
+        """The directory, or the URI."""
+
+    @property
+    def status(self) -> Path | Location:
+        """Where a run says how it stands; see :func:`privrisk_spark.runs.progress.write_status`."""
+
+    @property
+    def shared(self) -> Location | None:
+        """Where intermediate results lie if workers see none of the driver's disks; None if that is not the place."""
+
+    def below(self, name: str) -> ResultPlace:
+        """Return a place in this one."""
+
+    def called(self, name: str) -> str:
+        """Return where something in it is to be found, for messages."""
+
+    def check(self, files: Sequence[str], what: str) -> None:
+        """Refuse a place that holds anything but the files of earlier runs.
+
+        Parameters
+        ----------
+        files : sequence of str
+            Their names, and those of their directories.
+        what : str
+            What such runs make, for messages.
+
+        Raises
+        ------
+        ConfigError
+            If it does.
+        """
+
+    def check_writable(self) -> None:
+        """Refuse a place that this user may not write to; nothing stays of it.
+
+        Raises
+        ------
+        ConfigError, InputError
+            If he may not.
+        """
+
+    def held(self, run_id: str) -> AbstractContextManager[Path]:
+        """Hold the place, and a new directory of this machine for intermediate results, removed at the end.
+
+        Raises
+        ------
+        BusyError
+            If another run is at work there on this machine.
+        """
+
+    def read(self, name: str) -> bytes | None:
+        """Return a document, or None."""
+
+    def holds(self, name: str) -> bool:
+        """Tell whether there is a directory of this name."""
+
+    def put_text(self, name: str, text: str) -> None:
+        """Replace a document, for the owner's eyes only."""
+
+    def put_json(self, name: str, document: Any) -> None:
+        """Replace a JSON document; it must be JSON-safe, without NaN and infinities."""
+
+    def put_directory(self, source: Path, name: str) -> None:
+        """Put a directory in place of that of an earlier run, which goes even if there is nothing to put there."""
+
+
+def result_place(output: str) -> ResultPlace:
+    """Return the place that ``--output`` names; nothing is looked at or made.
 
     Raises
     ------
     ConfigError
-        If it is on a remote file system.
+        If it is on a file system that is not available, or holds credentials.
     """
-    if "://" in output:
-        raise ConfigError([Fault("--output", "must be a local or mounted path; remote file systems are not available")])
-    return directories.resolved(output)
+    place = locate(output, key=_KEY)
+    return StorePlace(place) if place.remote else DirectoryPlace(Path(place.path))
 
 
-def check_place(place: Path, *, files: Sequence[str], what: str) -> None:
-    """Refuse a directory that holds anything but the files of an earlier run.
+@dataclass(frozen=True)
+class DirectoryPlace:
+    """A directory that is local or mounted, and one run's at a time.
 
-    Raises
-    ------
-    ConfigError
-        If it does, or is no directory.
+    Attributes
+    ----------
+    path : Path
+        Resolved.
     """
-    if not directories.is_there(place):
-        return
-    known = {*files, SPARK_LOG}
-    temporary = (SCRATCH, *(f".{name.split('.')[0]}." for name in files if "." in name[1:]))
-    names = directories.names_in(place)
-    if not (directories.is_directory(place) and all(name in known or name.startswith(temporary) for name in names)):
-        rule = f"has other content than the {what} of an earlier run; name a new directory"
-        raise ConfigError([Fault("--output", rule)])
+
+    path: Path
+
+    def __str__(self) -> str:
+        """Return the path."""
+        return str(self.path)
+
+    @property
+    def location(self) -> Location:
+        """The place."""
+        return Location("file", "", str(self.path))
+
+    @property
+    def address(self) -> Path:
+        """The directory."""
+        return self.path
+
+    @property
+    def status(self) -> Path:
+        """The directory itself."""
+        return self.path
+
+    @property
+    def shared(self) -> None:
+        """None: what workers see of it is found out."""
+
+    def below(self, name: str) -> DirectoryPlace:
+        """Return a directory in this one."""
+        return DirectoryPlace(self.path / name)
+
+    def called(self, name: str) -> str:
+        """Return its path."""
+        return str(self.path / name)
+
+    def check(self, files: Sequence[str], what: str) -> None:
+        """Refuse a file in its place, and other content."""
+        if not directories.is_there(self.path):
+            return
+        known = {*files, SPARK_LOG}
+        drafts = (SCRATCH, *(f".{name.split('.')[0]}." for name in files if "." in name[1:]))
+        names = directories.names_in(self.path)
+        if not (directories.is_directory(self.path) and all(one in known or one.startswith(drafts) for one in names)):
+            raise _other_content(what)
+
+    def check_writable(self) -> None:
+        """Look at the rights of the directory, or of that which it would be made in."""
+        permissions.check_usable(self.path, _KEY)
+
+    @contextmanager
+    def held(self, run_id: str) -> Iterator[Path]:
+        """Hold the directory's lock, and close it to others at the end."""
+        permissions.make_private(self.path, _KEY)
+        with locked(self.path, _KEY):
+            directories.remove(self.path / SPARK_LOG)
+            try:
+                with _scratch(self.path, run_id) as scratch:
+                    yield scratch
+            finally:
+                permissions.close(self.path)
+
+    def read(self, name: str) -> bytes | None:
+        """Return a document, or None."""
+        return read(self.path / name)
+
+    def holds(self, name: str) -> bool:
+        """Tell whether there is a directory of this name."""
+        return directories.is_directory(self.path / name)
+
+    def put_text(self, name: str, text: str) -> None:
+        """Replace it atomically and durably."""
+        write_text(self.path / name, text)
+
+    def put_json(self, name: str, document: Any) -> None:
+        """Replace it atomically and durably."""
+        write_json(self.path / name, document)
+
+    def put_directory(self, source: Path, name: str) -> None:
+        """Rename it."""
+        directories.put_in_place(source, self.path / name)
+
+
+@dataclass(frozen=True)
+class StorePlace:
+    """A prefix of an object store. Nobody is kept out of it: of runs at one time each needs a place of its own.
+
+    Attributes
+    ----------
+    location : Location
+        Not of kind ``file``.
+    """
+
+    location: Location
+
+    def __str__(self) -> str:
+        """Return the URI."""
+        return str(self.location)
+
+    @property
+    def _store(self) -> ObjectStore:
+        return opened(self.location)
+
+    @property
+    def address(self) -> str:
+        """The URI."""
+        return str(self.location)
+
+    @property
+    def status(self) -> Location:
+        """Directory of the states of all runs."""
+        return self.location.below(_STATUS)
+
+    @property
+    def shared(self) -> Location:
+        """A directory beside the findings."""
+        return self.location.below(_IN_STORE)
+
+    def below(self, name: str) -> StorePlace:
+        """Return a prefix that begins with this one."""
+        return StorePlace(self.location.below(name))
+
+    def called(self, name: str) -> str:
+        """Return its URI."""
+        return str(self.location.below(name))
+
+    def check(self, files: Sequence[str], what: str) -> None:
+        """Refuse other content."""
+        known = {*files, _STATUS, _IN_STORE}
+        if any(entry.name.partition("/")[0] not in known for entry in self._store.entries()):
+            raise _other_content(what)
+
+    def check_writable(self) -> None:
+        """Write an object, and remove it."""
+        probe = f"{_STATUS}/.reach-{uuid.uuid4().hex[:16]}"
+        self._store.write(probe, b"")
+        self._store.remove(probe)
+
+    @contextmanager
+    def held(self, run_id: str) -> Iterator[Path]:
+        """Hold a directory among this machine's temporary ones, in which nothing stays."""
+        path = of_this_user("privrisk-results", hashlib.sha256(str(self).encode()).hexdigest()[:16])
+        if directories.is_link(path):
+            raise ConfigError([Fault(_KEY, f"works in '{path}' on this machine, where a link is; remove it")])
+        permissions.make_private(path, _KEY)
+        with locked(path, _KEY), _scratch(path, run_id) as scratch:
+            yield scratch
+
+    def read(self, name: str) -> bytes | None:
+        """Return a document, or None."""
+        try:
+            return self._store.read(name).content
+        except FileNotFoundError:
+            return None
+
+    def holds(self, name: str) -> bool:
+        """Tell whether there is anything below the name."""
+        return any(True for _ in self._store.entries(name))
+
+    def put_text(self, name: str, text: str) -> None:
+        """Replace it."""
+        self._store.write(name, text.encode())
+
+    def put_json(self, name: str, document: Any) -> None:
+        """Replace it."""
+        self.put_text(name, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+    def put_directory(self, source: Path, name: str) -> None:
+        """Remove the objects of an earlier run, so that a reader never takes two runs' for one's, and upload."""
+        earlier = [entry.name for entry in self._store.entries(name)]
+        if earlier:
+            self._store.remove(*earlier)
+        for file in directories.files_below(source):
+            self._store.upload(f"{name}/{file.relative_to(source).as_posix()}", file)
 
 
 @contextmanager
-def held(place: Path, run_id: str) -> Iterator[Path]:
-    """Hold the directory, for the owner's eyes only, with a scratch directory that is removed at the end."""
-    permissions.make_private(place, "--output")
-    with locked(place, "--output"):
-        sweep(place)
-        directories.remove(place / SPARK_LOG)
-        scratch = place / f"{SCRATCH}{run_id}~{uuid.uuid4().hex[:8]}"
-        directories.make(scratch)
-        try:
-            yield scratch
-        finally:
-            clear(scratch)
-            permissions.close(place)
+def _scratch(directory: Path, run_id: str) -> Iterator[Path]:
+    """Make a run's scratch directory in one that is held, remove those of dead runs, and its own at the end."""
+    sweep(directory)
+    scratch = directory / f"{SCRATCH}{run_id}~{uuid.uuid4().hex[:8]}"
+    directories.make(scratch)
+    try:
+        yield scratch
+    finally:
+        clear(scratch)
+
+
+def _other_content(what: str) -> ConfigError:
+    return ConfigError([Fault(_KEY, f"has other content than the {what} of an earlier run; name a new directory")])

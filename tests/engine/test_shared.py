@@ -13,6 +13,7 @@ from policies import RISK, changed, parse
 from privrisk_spark.engine import shared
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import ConfigError
+from privrisk_spark.runs.places import result_place
 from privrisk_spark.storage.locations import Location
 
 STORE = Location("s3", "bucket", "vault")
@@ -82,6 +83,17 @@ def test_parts_go_where_all_reach_them(
     assert given is None or given.told == [*noted, *("no .scratch-r1~a" for _ in noted)]
 
 
+def test_a_place_of_findings_in_a_store_serves_where_workers_see_no_disk(
+    reached: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    policy, place = parse(RISK), result_place("s3://bucket/findings")
+    with scratch_of(at("local[2]"), policy, scratch(tmp_path), place=place) as held:
+        assert held.shared is None
+    with scratch_of(at("spark://m"), policy, tmp_path / ".scratch-r1~a", place=place) as held:
+        assert str(held.shared) == "s3://bucket/findings/scratch/scratch-r1~a"
+    assert reached == [(str(held.shared), "--output")]
+
+
 def test_of_a_connect_server_nobody_knows_where_it_is(reached: list[tuple[str, str]], tmp_path: Path) -> None:
     client = type("Session", (), {"__module__": "pyspark.sql.connect.session", "conf": at("local[2]").conf})()
     with scratch_of(
@@ -91,17 +103,10 @@ def test_of_a_connect_server_nobody_knows_where_it_is(reached: list[tuple[str, s
     assert reached == [(str(held.shared), "output.vault")]
 
 
-@pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        (("output.format", "csv"), "it needs output.format: parquet"),
-        (("output.partition_by", ["zip"]), "it takes no output.partition_by"),
-    ],
-)
 def test_what_needs_a_shared_disk_is_refused_where_the_vault_takes_its_place(
-    reached: list[tuple[str, str]], tmp_path: Path, change: tuple[str, Any], rule: str
+    reached: list[tuple[str, str]], tmp_path: Path
 ) -> None:
-    policy = parse(changed(RISK, ("output.format", "parquet"), change))
+    policy, rule = parse(changed(RISK, ("output.format", "csv"))), "it needs output.format: parquet"
     path = scratch(tmp_path)
     with scratch_of(at("local[2]"), policy, path, vault_in(STORE)):
         pass

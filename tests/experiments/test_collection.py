@@ -7,23 +7,28 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.s3_server import BUCKET
 from privrisk_spark.cli.app import app
 from privrisk_spark.errors import ConfigError, EngineError
 from privrisk_spark.experiments import collection
 from privrisk_spark.experiments.collection import FINISHED, NAMES, PAGE, check_collection, named, run_all
 from privrisk_spark.experiments.dictionaries import experiment as dictionaries
 from privrisk_spark.policy.reading import load
+from privrisk_spark.runs.places import result_place
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.objects import ObjectStore
 
 FEW = ("examples", "dictionaries")
 DAY = dt.date(2026, 1, 2)
 
 
-def run_few(place: Path, told: list[str], *, quick: bool = True, date: dt.date = DAY) -> None:
-    run_all(None, None, place=place, run_id="t", date=date, quick=quick, names=FEW, tell=told.append)
+def run_few(place: Path | str, told: list[str], *, quick: bool = True, date: dt.date = DAY) -> None:
+    run_all(None, None, place=result_place(str(place)), run_id="t", date=date, quick=quick, names=FEW, tell=told.append)
 
 
 def test_every_experiment_is_among_them() -> None:
@@ -32,6 +37,27 @@ def test_every_experiment_is_among_them() -> None:
     for name in NAMES:
         assert named(name).name == name
         assert type(named(name).usual) is type(named(name).quick)
+
+
+def test_in_a_store_what_is_finished_is_not_run_again_either(endpoint: str, tmp_path: Path) -> None:
+    """The same documents as in a directory, whose names are said beside the store's."""
+    store, told = ObjectStore(Location("s3", BUCKET, uuid4().hex)), []
+    run_few(str(store.location), told)
+    run_few(tmp_path, told)
+    assert not any("before" in sentence for sentence in told)
+    names = {entry.name for entry in store.entries()}
+    there = {file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*") if file.is_file()}
+    assert {name for name in names if "status/" not in name} == {name for name in there if "status.json" not in name}
+    assert {name for name in names if "status/" in name} == {"status/t.json", *(f"{n}/status/t.json" for n in FEW)}
+    for name in ("examples/examples.json", "dictionaries/dictionaries.csv"):
+        assert store.read(name).content == (tmp_path / name).read_bytes()
+    assert json.loads(store.read("status/t.json").content)["message"] == f"experiments in {store.location}"
+    told.clear()
+    run_few(str(store.location), told)
+    assert all(sentence.endswith("was finished before.") for sentence in told)
+    store.write("notes.txt", b"mine")
+    with pytest.raises(ConfigError, match="has other content than the experiments of an earlier run"):
+        check_collection(str(store.location))
 
 
 def test_what_is_finished_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,10 +129,10 @@ def test_all_of_them_run(tmp_path: Path) -> None:
 def test_experiments_on_generated_data_alone_say_why_a_policy_is_not_used(tmp_path: Path) -> None:
     policy = load([str(Path(__file__).resolve().parents[2] / "conf" / "demo.yaml")], environment={"DEMO": "demo"})
     for name in ("examples", "dictionaries", "sharing"):
-        asked = collection.Asked.of(name, policy, tmp_path, quick=True)
+        asked = collection.Asked.of(name, policy, result_place(str(tmp_path)), quick=True)
         assert asked.policy is None
         assert "takes no policy" in asked.why_not
-    assert collection.Asked.of("deciding", policy, tmp_path, quick=True).policy is policy
+    assert collection.Asked.of("deciding", policy, result_place(str(tmp_path)), quick=True).policy is policy
     assert policy.output is not None
     with pytest.raises(ConfigError, match=r"must be neither output\.path"):
-        collection.Asked.of("deciding", policy, Path(policy.output.path), quick=True)
+        collection.Asked.of("deciding", policy, result_place(policy.output.path), quick=True)

@@ -33,7 +33,6 @@ def found(*by: str, more: tuple[tuple[str, Any], ...] = ()) -> dict[str, str]:
             KEY,
             "must be left out with output.lake: the table holds the published files as they are",
         ),
-        (("zip",), (("run.scratch", "s3://bucket/scratch"),), "run.scratch", "it takes no output.partition_by"),
         (("",), (), f"{KEY}.0", "must not be empty"),
     ],
 )
@@ -58,7 +57,6 @@ def test_every_reason_is_given_at_once() -> None:
     faulty = found("zip", more=(("output.format", "csv"), ("run.scratch", "s3://bucket/scratch")))
     assert "output.format: parquet" in faulty[KEY]
     assert "output.format: parquet" in faulty["run.scratch"]
-    assert "it takes no output.partition_by" in faulty["run.scratch"]
 
 
 def test_policies_without_the_key_keep_their_digest_and_with_it_have_another() -> None:

@@ -2,28 +2,101 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from privrisk_spark.errors import ConfigError
+from benchmarks.s3_server import BUCKET
+from privrisk_spark.errors import BusyError, ConfigError
 from privrisk_spark.runs.local_output import LocalOutput
-from privrisk_spark.runs.places import SPARK_LOG, check_place, held
+from privrisk_spark.runs.places import SPARK_LOG, ResultPlace, result_place
 from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.workplace import Workplace
+from privrisk_spark.storage.temporary import of_this_user
 
 FILES = ("report.html", "status.json", ".lock")
 
 
 def test_what_a_failed_run_left_keeps_no_later_one_out_and_goes_with_it(tmp_path: Path) -> None:
+    place = result_place(str(tmp_path))
     for name in (*FILES, SPARK_LOG):
         (tmp_path / name).touch()
-    check_place(tmp_path, files=FILES, what="assessments")
-    with held(tmp_path, "r2"):
+    place.check(FILES, "assessments")
+    with place.held("r2"):
         assert not (tmp_path / SPARK_LOG).exists()
     (tmp_path / "notes.txt").touch()
     with pytest.raises(ConfigError, match="has other content than the assessments of an earlier run"):
-        check_place(tmp_path, files=FILES, what="assessments")
+        place.check(FILES, "assessments")
+
+
+@pytest.fixture(params=["directory", "store"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ResultPlace:
+    """A place that is not there yet, of each kind."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    if request.param == "directory":
+        return result_place(f"{tmp_path}/place/")
+    request.getfixturevalue("endpoint")
+    return result_place(f"s3a://{BUCKET}/{uuid4().hex}/")
+
+
+def directory(root: Path, **files: str) -> Path:
+    for name, text in files.items():
+        file = root / "made" / name.replace("__", "/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return root / "made"
+
+
+def test_a_place_takes_what_runs_find_one_after_another(place: ResultPlace, tmp_path: Path) -> None:
+    place.check(FILES, "assessments")
+    place.check_writable()
+    assert place.read("report.html") is None
+    assert not place.holds("records")
+    with place.held("r1") as scratch:
+        place.put_text("report.html", "ä")
+        place.put_json("figures.json", {"a": 1})
+        place.put_directory(directory(scratch, a="1", below__b="2"), "records")
+        left = scratch
+    assert not left.exists()
+    assert place.read("report.html") == "ä".encode()
+    assert place.read("figures.json") == b'{\n  "a": 1\n}\n'
+    assert place.holds("records")
+    assert [place.read(f"records/{name}") for name in ("a", "below/b")] == [b"1", b"2"]
+    with pytest.raises(ConfigError, match="has other content"):
+        place.check(FILES, "assessments")
+    place.check((*FILES, "figures.json", "records"), "assessments")
+    with place.held("r2") as scratch:
+        place.put_text("report.html", "b")
+        place.put_directory(directory(scratch, c="3"), "records")
+        assert [place.read(f"records/{name}") for name in "ac"] == [None, b"3"], "nothing of the run before"
+        place.put_directory(scratch / "nothing", "records")
+        assert not place.holds("records"), "it goes with a run that has none"
+    assert place.read("report.html") == b"b"
+    assert not list((tmp_path / "temporary").rglob("*.*")), "nothing stays on this machine"
+
+
+def test_a_place_says_where_it_is(place: ResultPlace) -> None:
+    assert place.called("a") == f"{place}/a" == str(place.below("a").location)
+    assert place.below("a").read("b") is None
+    assert str(place.address) == str(place) == str(place.location)
+    assert str(place.status).startswith(str(place))
+    assert (place.shared is None) == (not place.location.remote)
+
+
+def test_one_run_at_a_time_holds_a_place_on_a_machine(place: ResultPlace) -> None:
+    with place.held("r1"), pytest.raises(BusyError, match="another run is at work"), place.held("r2"):
+        pass
+
+
+def test_the_private_directory_of_a_store_is_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    name = hashlib.sha256(b"s3://bucket/a").hexdigest()[:16]
+    of_this_user("privrisk-results", name).symlink_to(tmp_path)
+    with pytest.raises(ConfigError, match="where a link is; remove it"), result_place("s3://bucket/a").held("r1"):
+        pass
 
 
 def test_the_log_of_a_failed_release_goes_with_the_next(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,6 +17,7 @@ from privrisk_spark.policy.dictionaries import Table, TableDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import assessment_explanation
 from privrisk_spark.results.facts import ValuesRead
+from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress
 from privrisk_spark.runs.workplace import output_at
 from privrisk_spark.stages.assessing.sources import Release
@@ -35,7 +35,7 @@ class Run:
     spark : SparkSession
     policy : Policy
         As it is given.
-    place : Path
+    place : ResultPlace
         Where the findings go.
     scratch : Scratch
     progress : Progress
@@ -44,7 +44,7 @@ class Run:
 
     spark: SparkSession
     policy: Policy
-    place: Path
+    place: ResultPlace
     scratch: Scratch
     progress: Progress
 

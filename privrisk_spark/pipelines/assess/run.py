@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -46,13 +45,10 @@ from privrisk_spark.reporting.assessment_page import render_assessment
 from privrisk_spark.reporting.verdict import assessment_notes, paragraph
 from privrisk_spark.results.assessment import Assessment, Subject, Verdict, judged
 from privrisk_spark.results.facts import values_changed
-from privrisk_spark.runs.places import held
+from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_strangers, collect_vocabularies
 from privrisk_spark.stages.tables.materialize import collect_codes
-from privrisk_spark.storage.directories import put_in_place
-from privrisk_spark.storage.documents import write_json, write_text
-from privrisk_spark.storage.locations import Location
 
 FILES = (
     "measures.json",
@@ -72,8 +68,8 @@ READ = ("table", "assess")
 Announce = Callable[[str], object]
 
 
-def check_output(policy: Policy, output: str) -> Path:
-    """Return the directory the assessment goes to, resolved.
+def check_output(policy: Policy, output: str) -> ResultPlace:
+    """Return the place the assessment goes to.
 
     Raises
     ------
@@ -92,7 +88,7 @@ def assess(
     spark: SparkSession,
     policy: Policy,
     *,
-    place: Path,
+    place: ResultPlace,
     run_id: str,
     date: dt.date,
     announce: Announce | None = None,
@@ -105,7 +101,7 @@ def assess(
     spark : SparkSession
     policy : Policy
         Its table, columns and ``assess``; how it would release is not looked at.
-    place : Path
+    place : ResultPlace
         As :func:`check_output` returns it; every worker must see it.
     run_id : str
     date : date
@@ -123,12 +119,12 @@ def assess(
     """
     given = files_only_spark_knows(spark, table, {} if table is not None else {"table": policy.table})
     pinned = pin_tables(policy, READ, given=table is not None)
-    refuse_input({"--output": Location("file", "", str(place))}, {**given, **pinned.places})
+    refuse_input({"--output": place.location}, {**given, **pinned.places})
     policy = pinned.policy
     if policy.assess.classifiers is not None:
         require_scikit_learn("assess.classifiers")
-    with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
-        run = Run(spark, policy, place, scratch, Progress(place, run_id, STAGES, labels(spark)))
+    with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
+        run = Run(spark, policy, place, scratch, Progress(place.status, run_id, STAGES, labels(spark)))
         opened, vocabularies = read(run, table, announce)
         encoded = encode(run, opened)
         counted = count(run, opened, encoded, vocabularies)
@@ -157,7 +153,7 @@ def assess(
         code = 0 if result.passed else RefusedError.exit_code
         failed = sum(not verdict.passed for verdict in result.verdicts)
         message = f"assessment in {place}" + (f"; {failed} thresholds are missed" if failed else "")
-        write_status(place, run_id, phase="assessed", code=code, message=message)
+        write_status(place.status, run_id, phase="assessed", code=code, message=message)
     return result
 
 
@@ -285,7 +281,7 @@ def judge(run: Run, subjects: Sequence[Subject]) -> tuple[Verdict, ...]:
 def write(run: Run, result: Assessment) -> None:
     """Put the records and the documents of an assessment in their place."""
     for name in RECORDS.values():
-        put_in_place(run.scratch.path / name, run.place / name)
-    write_json(run.place / "measures.json", result.measures())
-    write_json(run.place / "assessment.json", result.to_dict())
-    write_text(run.place / "report.html", render_assessment(result))
+        run.place.put_directory(run.scratch.path / name, name)
+    run.place.put_json("measures.json", result.measures())
+    run.place.put_json("assessment.json", result.to_dict())
+    run.place.put_text("report.html", render_assessment(result))

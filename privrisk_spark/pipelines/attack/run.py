@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
@@ -53,13 +52,11 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_attack
 from privrisk_spark.results.attacks import Attack, AttackResult
 from privrisk_spark.results.inferences import Inference, LearnedDistance, MembershipFound
-from privrisk_spark.runs.places import held
+from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.assessing.attack import Groups, planned
 from privrisk_spark.stages.attacking.distance import Outcomes
-from privrisk_spark.storage.directories import make, move, remove
-from privrisk_spark.storage.documents import write_json, write_text
-from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.directories import make, move
 
 FILES = ("measures.json", "attack.json", "report.html", "pairs", "status.json", "unknown_values", ".lock")
 
@@ -67,7 +64,7 @@ READ = ("table", "attack")
 """Parts of a policy that name the tables that are read."""
 
 
-def check_output(policy: Policy, output: str) -> Path:
+def check_output(policy: Policy, output: str) -> ResultPlace:
     """Return the directory the findings go to, resolved.
 
     Raises
@@ -88,7 +85,7 @@ def attack(
     spark: SparkSession,
     policy: Policy,
     *,
-    place: Path,
+    place: ResultPlace,
     run_id: str,
     date: dt.date,
     table: DataFrame | None = None,
@@ -101,7 +98,7 @@ def attack(
     spark : SparkSession
     policy : Policy
         Its table, quasi-identifiers and ``attack``.
-    place : Path
+    place : ResultPlace
         As :func:`check_output` returns it; every worker must see it.
     run_id : str
     date : date
@@ -120,12 +117,12 @@ def attack(
     """
     given = files_only_spark_knows(spark, table, {} if table is not None else {"table": policy.table})
     pinned = pin_tables(policy, READ, given=table is not None)
-    refuse_input({"--output": Location("file", "", str(place))}, {**given, **pinned.places})
+    refuse_input({"--output": place.location}, {**given, **pinned.places})
     policy = pinned.policy
-    with held(place, run_id) as path, scratch_of(spark, policy, path) as scratch:
+    with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
         tried = attack_of(policy).tried
         stages = 5 + bool(OF_VALUES.intersection(tried)) + ("membership" in tried) + ("learned" in tried)
-        run = Run(spark, policy, place, scratch, Progress(place, run_id, stages, labels(spark)))
+        run = Run(spark, policy, place, scratch, Progress(place.status, run_id, stages, labels(spark)))
         opened = read(run, table, announce)
         encoded, n_rows = encode(run, opened)
         protected = protect(run, opened, encoded)
@@ -138,7 +135,7 @@ def attack(
         result = judge(run, opened, protected, found, run_id=run_id, date=date, records=n_rows)
         write(run, result, found.links)
         code = 0 if result.passed else RefusedError.exit_code
-        write_status(place, run_id, phase="attacked", code=code, message=result.paragraph)
+        write_status(place.status, run_id, phase="attacked", code=code, message=result.paragraph)
     return result
 
 
@@ -277,10 +274,11 @@ def planned_risk(policy: Policy, outcomes: Outcomes, people: int) -> FloatArray 
 
 def write(run: Run, result: AttackResult, tried: Attacks) -> None:
     """Put the pairs and the documents in their place."""
-    remove(run.place / "pairs")
-    make(run.place / "pairs")
+    pairs = run.scratch.path / "pairs-found"
+    make(pairs)
     for search, one in tried.items():
-        move(run.scratch.write_parquet(one.pairs, f"written-{search.key}"), run.place / "pairs" / search.key)
-    write_json(run.place / "measures.json", result.measures())
-    write_json(run.place / "attack.json", result.to_dict())
-    write_text(run.place / "report.html", render_attack(result))
+        move(run.scratch.write_parquet(one.pairs, f"written-{search.key}"), pairs / search.key)
+    run.place.put_directory(pairs, "pairs")
+    run.place.put_json("measures.json", result.measures())
+    run.place.put_json("attack.json", result.to_dict())
+    run.place.put_text("report.html", render_attack(result))

@@ -217,17 +217,21 @@ def write_release(
     partitions = Partitions.of(output.partition_by, release.schema)
     wanted = [Wanted(f"a{i}", name, "text") for i, name in enumerate(opened.hierarchies)]
     wanted += [Wanted(to, name, "value") for to, name in zip(schemas.released(len(kept)), kept, strict=True)]
-    misplaced = None
     if isinstance(parts_at, LocalParts):
         frame = read_back(run.spark, output, data, partitions)
         texts = scan(Table(path=str(data), format=output.format), frame, wanted)
-        if output.partition_by:
-            decided = measure_rows_decided(run.scratch, tuples, opened.hierarchies)
-            misplaced = measure_rows_found(run.scratch, texts) != decided
     else:
         # Tasks do not see staging. The bytes are the same: a part is held against its SHA-256 wherever it is fetched.
-        frame = no_rows(run.spark, data / named[0]["name"])
-        texts = scan_parts(run.spark, parts_at, names, frame.schema, wanted)
+        frame = no_rows(run.spark, data / named[0]["name"], partitions)
+        of_files = None
+        if places:
+            values = partitions.values([one["name"] for one in named])
+            of_files = [(one["sha256"], of_file) for one, of_file in zip(named, values, strict=True)]
+        texts = scan_parts(run.spark, parts_at, names, frame.schema, wanted, named=of_files)
+    misplaced = None
+    if output.partition_by:
+        decided = measure_rows_decided(run.scratch, tuples, opened.hierarchies)
+        misplaced = measure_rows_found(run.scratch, texts) != decided
     labels = {name: hierarchy.labels for name, hierarchy in opened.hierarchies.items()}
     if members is None or not kept or schemas.ENTITY not in members.schema.fieldNames():
         facts = measure_release(run.scratch, texts, labels, kept)

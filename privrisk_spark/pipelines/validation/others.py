@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -36,16 +35,18 @@ from privrisk_spark.reporting.explanation import (
     attack_explanation,
     sharing_explanation,
 )
+from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.stages.assessing.sources import Release, collect_strangers
 from privrisk_spark.stages.sharing.user_pairs import check_columns, columns_of
-from privrisk_spark.storage.permissions import check_usable
 
 
-def look_at_output(looks: Looks, policy: Policy, output: str | None, check: Callable[[Policy, str], Path]) -> None:
+def look_at_output(
+    looks: Looks, policy: Policy, output: str | None, check: Callable[[Policy, str], ResultPlace]
+) -> None:
     """Look at where findings would be written, if somebody says where."""
     if output is not None:
         with looks.at("--output"):
-            check_usable(check(policy, output), "--output")
+            check(policy, output).check_writable()
             looks.saw("--output", "can be written")
 
 

@@ -24,8 +24,6 @@ def impossible_apart(policy: Policy, key: str) -> Iterable[Fault]:
         "they hold": policy.history is not None and not _history_in_stores(policy),
         "it needs output.format: parquet; Spark writes CSV to a file system only": output is not None
         and output.format == "csv",
-        "it takes no output.partition_by: what a directory's name says is read back from the staged files, and workers "
-        "without a shared disk see their own parts alone": output is not None and bool(output.partition_by),
     }
     reasons = [reason for reason, applies in refusals.items() if applies]
     if reasons:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -18,10 +17,10 @@ from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
+from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.stages.tables.encode import duplicates, encode, materialize
 from privrisk_spark.stages.tables.repeated_ids import told_apart
 from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
-from privrisk_spark.storage.directories import put_in_place
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +88,7 @@ def collect_codes(
     table: DataFrame,
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
-    place: Path,
+    place: ResultPlace,
     *,
     given: bool = False,
     unique: bool = False,
@@ -100,7 +99,7 @@ def collect_codes(
     ----------
     scratch, table, policy, hierarchies, given
         As :func:`collect_materialized` takes them.
-    place : Path
+    place : ResultPlace
         Where values nobody can decide on are listed.
     unique : bool
         Refuse records without an id of their own.
@@ -115,10 +114,10 @@ def collect_codes(
     def set_aside(name: str) -> int:
         listed = scratch.path / "unknown_values"
         values = write_unknown_values(table, name, hierarchies[name], listed)
-        put_in_place(listed, place / "unknown_values")
+        place.put_directory(listed, "unknown_values")
         return values
 
-    refuse_values(policy, read.facts, set_aside, listed_in=place / "unknown_values")
+    refuse_values(policy, read.facts, set_aside, listed_in=place.called("unknown_values"))
     return read.encoded, read.facts.rows
 
 

@@ -165,6 +165,22 @@ def test_bytes_do_not_depend_on_how_rows_come(privrisk: Privrisk, visits: Path, 
         assert files_of(tmp_path / str(parts)) == files_of(tmp_path / "first")
 
 
+def test_tasks_that_see_no_staging_write_the_same_bytes(
+    privrisk: Privrisk, visits: Path, tmp_path: Path, endpoint: str
+) -> None:
+    """A missing value, texts that are escaped, a date and a label are in the names; the check reads them there."""
+    scratch = f"--set=run.scratch=s3://{BUCKET}/{uuid4().hex}"
+    by = ("ward.no/1", "day", "age")
+    on_disk = partitioned(privrisk, visits, tmp_path / "disk", *by)
+    apart = partitioned(privrisk, visits, tmp_path / "apart", *by, more=(scratch,))
+    assert (on_disk.code, apart.code) == (0, 0), on_disk.err + apart.err
+    assert files_of(tmp_path / "apart") == files_of(tmp_path / "disk")
+    assert apart.manifest["checks"] == on_disk.manifest["checks"]
+    assert apart.manifest["data"] == on_disk.manifest["data"]
+    assert apart.summary["risk_after"] == on_disk.summary["risk_after"]
+    assert "rows in other directories" in {check["name"] for check in apart.manifest["checks"]}
+
+
 def test_a_run_id_that_is_released_is_held_against_its_files(privrisk: Privrisk, visits: Path, tmp_path: Path) -> None:
     first = partitioned(privrisk, visits, tmp_path, "city", "year")
     assert first.code == 0, first.err
@@ -182,9 +198,15 @@ def test_a_run_id_that_is_released_is_held_against_its_files(privrisk: Privrisk,
     assert "was changed after publication" in damaged.err
 
 
-@pytest.mark.parametrize("by", ["city", "year"])
+@pytest.mark.parametrize(("by", "apart"), [("city", False), ("year", False), ("year", True)])
 def test_a_file_in_another_directory_is_not_published(
-    privrisk: Privrisk, visits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+    privrisk: Privrisk,
+    visits: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    endpoint: str,
+    by: str,
+    apart: bool,
 ) -> None:
     """The values of names are read back from the names: who puts files of two directories about is found out."""
     name_files = written.name_files
@@ -195,11 +217,30 @@ def test_a_file_in_another_directory_is_not_published(
         return name_files(*others, [ends.get(place, place) for place in places])
 
     monkeypatch.setattr(written, "name_files", exchanged)
-    ran = partitioned(privrisk, visits, tmp_path, by)
+    scratch = [f"--set=run.scratch=s3://{BUCKET}/{uuid4().hex}"] if apart else []
+    ran = partitioned(privrisk, visits, tmp_path, by, more=tuple(scratch))
     assert ran.code == 1, ran.err
     assert "every row, with the values its directory is named after, is released as often as was decided" in ran.err
     assert not (tmp_path / "out" / "manifest.json").exists()
     assert not list((tmp_path / "out" / "releases").glob("*"))
+
+
+def test_a_file_that_is_another_than_the_part_is_not_published(
+    privrisk: Privrisk, visits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    """Tasks that see no staging hold their parts against what was put in the directories."""
+    name_files = written.name_files
+
+    def exchanged(*arguments: Any) -> Any:
+        parts, order, *others = arguments
+        return name_files(parts, [order[-1], *order[1:-1], order[0]], *others)
+
+    monkeypatch.setattr(written, "name_files", exchanged)
+    scratch = f"--set=run.scratch=s3://{BUCKET}/{uuid4().hex}"
+    ran = partitioned(privrisk, visits, tmp_path, "year", more=(scratch,))
+    assert ran.code == 3, ran.err
+    assert "a file of the release was changed while it was put in its directory" in ran.err
+    assert not (tmp_path / "out" / "manifest.json").exists()
 
 
 def test_a_value_that_is_missing_is_missing_to_readers(privrisk: Privrisk, visits: Path, tmp_path: Path) -> None:
