@@ -153,7 +153,7 @@ def experiment(
     sizes : mapping of str to int, optional
         Sizes to change, such as ``{"rows": 1000, "seed": 7}``: the options of ``privrisk experiments <name>``.
     output : str or Path, optional
-        Directory for the files; with a policy every worker must see it.
+        Directory for the files, which with a policy every worker must see; or a URI in an object store.
     run_id : str, optional
         Default from name, date and policy.
     date : date, optional
@@ -224,7 +224,7 @@ def experiments(
     quick : bool
         Small sizes, to see that all of it runs; half an hour otherwise.
     output : str or Path, optional
-        Directory for the files; with a policy every worker must see it.
+        Directory for the files, which with a policy every worker must see; or a URI in an object store.
     run_id : str, optional
         Default from name, date and policy.
     date : date, optional
