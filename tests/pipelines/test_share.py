@@ -1117,6 +1117,7 @@ def test_tables_and_scratch_in_an_object_store(policy: Make, share: Share, tmp_p
     assert ended.code == 0, ended.err
     assert ended.bytes == local.bytes
     assert sorted(entry.name for entry in store.entries()) == ["edges/part-0.parquet", "profiles/part-0.parquet"]
-    refused = CliRunner().invoke(app, ["share", str(path), f"--output=s3://{BUCKET}/{store.location.path}/out"])
+    refused = CliRunner().invoke(app, ["share", str(path), f"--output=s3://{BUCKET}/{store.location.path}/edges/out"])
     assert refused.exit_code == 2
-    assert "--output" in refused.stderr
+    assert "--output: must be neither" in refused.stderr
+    assert "a run never writes onto its input" in refused.stderr
