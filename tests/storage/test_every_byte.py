@@ -53,11 +53,13 @@ LOOK_ALIKE: Final[Mapping[str, str]] = {
     "self._storage.exists": "asks a ledger's storage whether there is one",
     "self.exists": "asks the same of itself",
     "self._store.open": "opens a file of a store, by the protocol of storage",
+    "Series.walk": "begins a series of walks in a network",
 }
 """Calls that are none of paths, by how they are written."""
 
 OF_THEIR_OWN: Final[Mapping[str, str]] = {
     "engine.fast.class_archive": "Java writes and maps its own cache, which holds no data; only its seal is ours",
+    "engine.quiet": "turns the standard output of a process away while compiled code runs; no data is written",
     "machine_code": "stands below storage: numba asks it where compiled kernels are kept, while modules are imported",
 }
 """Modules that touch a disk all the same, with the reason."""
