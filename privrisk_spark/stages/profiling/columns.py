@@ -142,7 +142,7 @@ def collect_values(
     texts = [text(frame, name).alias(f"c{place}") for place, name in enumerate(sampled)]
     row = F.struct(F.xxhash64(*texts).alias("draw"), *texts) if texts else F.struct(F.lit(0).alias("draw"))
     kept = F.lit(bool(texts))
-    if texts and rows > 4 * most_sampled:
+    if texts and rows > 2 * most_sampled:
         # Twice the share asked for: of a large table few rows are moved.
         kept = row["draw"] < int(2**63 * (2 * 2 * most_sampled / rows - 1))
 
@@ -161,7 +161,7 @@ def collect_values(
     )
     is_listed = F.col("place").between(0, len(listed) - 1)
     values = F.collect_list(F.when(is_listed, F.struct("value", "n")))
-    drawn = F.array_sort(F.collect_list(F.when(F.col("place") == _SAMPLE, F.struct("row", "n"))))
+    drawn = F.sort_array(F.collect_list(F.when(F.col("place") == _SAMPLE, F.struct("row", "n"))))
     found = grouped.groupBy("place").agg(
         F.count(F.lit(1)).alias("values"),
         F.max("n").alias("most"),
