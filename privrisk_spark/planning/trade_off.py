@@ -25,6 +25,9 @@ SHOWN = 8
 DRAWN = (100, 40)
 """Columns and rows of places on the map; recodings at the same place are drawn once."""
 
+PARTS = (1.0, 0.5, 0.2, 0.1, 0.01)
+"""Shares of the dictionary that an attacker may hold."""
+
 _MOST = 1000
 _LEAST = 32
 _EVALUATED = 2**20

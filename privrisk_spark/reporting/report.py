@@ -299,6 +299,7 @@ def _contents(report: Report) -> list[tuple[str, str]]:
         ("levels", "Generalization by attribute"): bool(report.levels),
         ("map", "Risk against utility"): evidence.trade_off is not None,
         ("floor", "Effect of the utility floor"): evidence.trade_off is not None,
+        ("part", "If the attacker's dictionary is smaller"): evidence.trade_off is not None,
         **{(f"section-{i}", section.heading): True for i, section in enumerate(report.sections, 1)},
         ("numbers", "Key numbers"): bool(report.facts),
         ("parameters", "Parameters"): bool(report.guarantee.parameters),

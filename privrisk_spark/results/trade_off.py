@@ -80,6 +80,23 @@ class FitFacts:
 
 
 @dataclass(frozen=True)
+class PartPoint:
+    """How probably a sampled record is found by an attacker with part of the dictionary, on average.
+
+    Attributes
+    ----------
+    share : float
+        Of the dictionary, in (0, 1].
+    before, after : float
+        Of the records as they are, and as they are released.
+    """
+
+    share: float
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
 class TradeOffFacts:
     """The risk-utility map of a table, from a sample of its records.
 
@@ -107,6 +124,8 @@ class TradeOffFacts:
         Means of this release over the same records, suppressed ones counted as such.
     fits_before, fits_after : FitFacts
         Of the records as they are, and as they are released.
+    parts : tuple of PartPoint
+        By falling share of the dictionary.
     """
 
     records: int
@@ -123,6 +142,7 @@ class TradeOffFacts:
     utility: float
     fits_before: FitFacts
     fits_after: FitFacts
+    parts: tuple[PartPoint, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes; numbers may be infinite."""

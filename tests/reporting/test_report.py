@@ -31,6 +31,7 @@ from privrisk_spark.results.trade_off import (
     Evidence,
     FitFacts,
     FloorPoint,
+    PartPoint,
     RecodingPoint,
     RiskyClass,
     RowPair,
@@ -60,6 +61,7 @@ TRADE_OFF = TradeOffFacts(
     utility=8.25,
     fits_before=FitFacts(1, 1.0, 30),
     fits_after=FitFacts(7, 61.5, 0),
+    parts=(PartPoint(1.0, 0.75, 0.0125), PartPoint(0.1, 0.875, 0.125)),
 )
 VAULT = Report(
     edition="vault",
@@ -258,6 +260,15 @@ def test_every_chart_has_a_text_alternative_and_a_table(vault: str):
     assert "Floor 8: mean weighted risk 0.02." in vault
 
 
+def test_parts_of_the_dictionary_are_told(vault: str):
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "|", vault))
+    assert "|100 %||0.75||0.0125|" in text
+    assert "|10 %||0.875||0.125|" in text
+    assert "The dictionary is the table itself." in text
+    another = replace(VAULT, evidence=replace(VAULT.evidence, trade_off=replace(TRADE_OFF, own=False)))
+    assert "The dictionary is the one the policy names." in render(another)
+
+
 def test_a_map_of_some_recodings_says_which(vault: str):
     part = replace(TRADE_OFF, nodes=6, kept=((0, 1, 3), (0, 1)))
     page = " ".join(render(replace(VAULT, evidence=replace(VAULT.evidence, trade_off=part))).split())
@@ -340,6 +351,7 @@ def test_sections_come_with_their_data_only(vault: str):
         "Generalization by attribute",
         "Risk against utility",
         "Effect of the utility floor",
+        "If the attacker's dictionary is smaller",
         "Key numbers",
         "Parameters of the statement",
         "Checks",

@@ -84,6 +84,42 @@ def identification_risk(
     return np.where(surprisal > 0, product, 0.0)
 
 
+def found_in_part(consistent: LongArray, share: float) -> FloatArray:
+    """Probability that a record is found by an attacker whose dictionary holds each person with one probability.
+
+    Of the ``ρ - 1`` others who fit the record a binomial number X is in it, and the person himself. The mean of
+    ``1/(1 + X)`` is ``(1 - (1 - s)^ρ)/(s ρ)``: the term of x is ``C(ρ - 1, x)/(x + 1) = C(ρ, x + 1)/ρ`` times
+    ``s^x (1 - s)^(ρ - 1 - x)``, and these are the binomial theorem of ρ without its first term, over ``s ρ``. Status:
+    proved. It is what F12 Fig. 3.1 shows of nested samples of a dictionary, on average over all samples, with what is
+    disclosed left as it is.
+
+    Parameters
+    ----------
+    consistent : ndarray of int64, shape (n,)
+        ``ρ``, rows of the whole dictionary consistent with each record, the person's own among them; at least 1.
+    share : float
+        ``s``, in (0, 1]; 1 is the whole dictionary, with ``1/ρ``.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        In (0, 1]; it falls as the share grows.
+
+    Raises
+    ------
+    InputError
+        If the share is out of range, or nobody is consistent with a record.
+    """
+    if not 0 < share <= 1:
+        raise InputError(f"The share of the dictionary must be above 0 and at most 1. Got {share}.")
+    if (consistent < 1).any():
+        raise InputError("A record must be consistent with at least one row of the dictionary: the person's own.")
+    kept = consistent.astype(np.float64)
+    with np.errstate(divide="ignore"):
+        found: FloatArray = -np.expm1(kept * np.log1p(-share)) / (share * kept)
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Attacker:
     """What the attacker may know: one dictionary, or several of which he holds one.

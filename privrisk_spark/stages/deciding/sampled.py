@@ -19,13 +19,14 @@ from privrisk_spark.engine.decided import Decided, WeightColumns, floats, intege
 from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
-from privrisk_spark.kernels.disclosure.risk import Attacker
+from privrisk_spark.kernels.disclosure.risk import Attacker, found_in_part
 from privrisk_spark.kernels.search.trade_off import Fits, TradeOff, floors_between
-from privrisk_spark.planning.trade_off import ANONYMITY, DRAWN, FLOORS, SHOWN, SUPPRESSED_AT_MOST, SampleSize
+from privrisk_spark.planning.trade_off import ANONYMITY, DRAWN, FLOORS, PARTS, SHOWN, SUPPRESSED_AT_MOST, SampleSize
 from privrisk_spark.results.trade_off import (
     AnonymousPoint,
     FitFacts,
     FloorPoint,
+    PartPoint,
     RecodingPoint,
     RiskyClass,
     RowPair,
@@ -233,7 +234,8 @@ def trade_off(
     risk = whole.released(sample.risk[:records], shown, whole.risk)
     utility = whole.released(sample.utility[:records], shown, whole.utility)
     consistent = whole.released(sample.consistent[:records], shown, whole.consistent)
-    before, after = Fits.of(whole.consistent[:, 0]), Fits.of(consistent)
+    as_is, as_released = whole.consistent[:, 0], consistent.astype(np.int64)
+    before, after = Fits.of(as_is), Fits.of(as_released)
     return TradeOffFacts(
         records=len(given),
         nodes=whole.n_nodes,
@@ -258,4 +260,8 @@ def trade_off(
         utility=float(utility.mean()),
         fits_before=FitFacts(before.least, before.median, before.alone),
         fits_after=FitFacts(after.least, after.median, after.alone),
+        parts=tuple(
+            PartPoint(share, *(float(found_in_part(fit, share).mean()) for fit in (as_is, as_released)))
+            for share in PARTS
+        ),
     )

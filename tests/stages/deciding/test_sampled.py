@@ -147,6 +147,10 @@ def test_a_release_lies_on_the_map_of_its_own_floor() -> None:
     assert facts.risk == pytest.approx(whole.decisions.risk.mean())
     assert facts.fits_before.alone == int((sample.risk_before == 1).sum())
     assert facts.fits_after.least == whole.decisions.consistent.min()
+    assert [one.share for one in facts.parts] == [1, 0.5, 0.2, 0.1, 0.01]
+    assert facts.parts[0].after == pytest.approx((1 / whole.decisions.consistent).mean())
+    assert all(one.before >= one.after for one in facts.parts)
+    assert [one.before for one in facts.parts] == sorted(one.before for one in facts.parts)
     assert [one.k for one in facts.anonymous] == [2, 5, 10]
     held = sampled(whole, Sampling(ROWS, ROWS, 0), [list(range(ROWS))])
     less = trade_off(held, disclosure, Attacker.knowing(counts), WeightColumns(), size=WHOLE, own=True, floor=1.0)
