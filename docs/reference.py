@@ -32,7 +32,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "compose",
         "audit",
         "experiment",
-        "experiments",
+        "all_experiments",
     ),
     "Policies": ("load", "Policy"),
     "Roles of columns": ("quasi_identifier", "sensitive", "insensitive", "identifier", "weight"),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Shared,
         Suggested,
         Validation,
+        all_experiments,
         approve,
         assess,
         attack,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
         curves,
         dates,
         experiment,
-        experiments,
         file,
         fit,
         flat,
@@ -78,6 +78,7 @@ __all__ = [
     "Shared",
     "Suggested",
     "Validation",
+    "all_experiments",
     "approve",
     "assess",
     "attack",
@@ -87,7 +88,6 @@ __all__ = [
     "dates",
     "errors",
     "experiment",
-    "experiments",
     "file",
     "fit",
     "flat",
@@ -129,15 +129,12 @@ def _api() -> Any:
     return import_module("privrisk_spark.api")
 
 
-_FUNCTIONS = ("audit", "experiments")
-
-
 class _Package(ModuleType):
-    """The package, in which ``audit`` and ``experiments`` are functions, also once subpackages so named are loaded."""
+    """The package, in which ``audit`` is the function, also once the subpackage of that name is loaded."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute, but not what the import system sets when it has loaded such a subpackage."""
-        if not (name in _FUNCTIONS and isinstance(value, ModuleType)):
+        """Set an attribute, but not what the import system sets when it has loaded ``privrisk_spark.audit``."""
+        if not (name == "audit" and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 

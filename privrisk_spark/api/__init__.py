@@ -27,7 +27,7 @@ from privrisk_spark.api.builders import (
 from privrisk_spark.api.composing import Composed, compose
 from privrisk_spark.api.dictionary_curves import Curves, curves
 from privrisk_spark.api.dry_run import plan, validate
-from privrisk_spark.api.experimenting import Experimented, ExperimentedAll, experiment, experiments
+from privrisk_spark.api.experimenting import Experimented, ExperimentedAll, all_experiments, experiment
 from privrisk_spark.api.fitting import Fitted, approve, fit
 from privrisk_spark.api.masking import mask_table
 from privrisk_spark.api.policies import Policy, load
@@ -54,6 +54,7 @@ __all__ = [
     "Shared",
     "Suggested",
     "Validation",
+    "all_experiments",
     "approve",
     "assess",
     "attack",
@@ -62,7 +63,6 @@ __all__ = [
     "curves",
     "dates",
     "experiment",
-    "experiments",
     "file",
     "fit",
     "flat",

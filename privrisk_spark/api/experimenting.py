@@ -197,7 +197,7 @@ def experiment(
         return Experimented(result, page, place.address, private)
 
 
-def experiments(
+def all_experiments(
     table: DataFrame | None,
     policy: written.Policy | None,
     *,
@@ -246,7 +246,7 @@ def experiments(
     Examples
     --------
     >>> import privrisk_spark as pr
-    >>> found = pr.experiments(None, None, names=["examples"])
+    >>> found = pr.all_experiments(None, None, names=["examples"])
     >>> found.to_pandas()["word"].value_counts().to_dict()
     {'holds': 24}
     """

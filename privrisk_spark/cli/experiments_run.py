@@ -68,7 +68,7 @@ def run_collection(
             place = collection.check_collection(output)
             attempt.status = place.status
         asked: dict[str, Any] = {"quick": quick, "output": output, "run_id": attempt.run_id, "announce": typer.echo}
-        found = api.experiments(None, policy, date=day, **asked)
+        found = api.all_experiments(None, policy, date=day, **asked)
     judged = [one for part in found.result.parts for one in part.claims if one.word != "not judged"]
     typer.echo(f"{len(judged)} claims were judged; {len(found.result.failed)} of them do not hold, or only in part")
     for name in (collection.PAGE, collection.FIGURES):

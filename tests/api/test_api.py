@@ -123,16 +123,13 @@ def test_every_public_name_is_there_and_no_other() -> None:
         _ = pr.asses  # type: ignore[attr-defined]
 
 
-def test_functions_survive_packages_of_their_names() -> None:
-    import privrisk_spark.audit.trials
-    import privrisk_spark.experiments.sizes  # noqa: F401
+def test_the_function_audit_survives_the_package_of_that_name() -> None:
+    import privrisk_spark.audit.trials  # noqa: F401
 
     assert callable(pr.audit)
-    assert callable(pr.experiments)
-    from privrisk_spark import audit, experiments
+    from privrisk_spark import audit
 
     assert audit is pr.audit
-    assert experiments is pr.experiments
 
 
 def test_type_checkers_see_the_names(tmp_path: Path) -> None:

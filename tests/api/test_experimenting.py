@@ -70,7 +70,7 @@ def test_a_frame_is_an_experiments_table(spark: SparkSession, temporary: Path) -
 def test_all_go_on_where_they_were_but_not_on_a_frame(tmp_path: Path, spark: SparkSession) -> None:
     said: list[str] = []
     asked: dict[str, Any] = {"names": ["examples"], "quick": True, "output": tmp_path, "announce": said.append}
-    found = pr.experiments(None, None, **asked)
+    found = pr.all_experiments(None, None, **asked)
     claims = found.to_pandas()
     assert len(claims) == 24
     assert set(claims["experiment"]) == {"examples"}
@@ -78,13 +78,13 @@ def test_all_go_on_where_they_were_but_not_on_a_frame(tmp_path: Path, spark: Spa
     assert json.loads(json.dumps(found.to_dict())) == json.loads((tmp_path / "experiments.json").read_text())
     assert repr(found) == "ExperimentedAll(parts=1, claims=24, failed=0)"
     assert "Worked examples" in found._repr_html_()
-    pr.experiments(None, None, **asked)
+    pr.all_experiments(None, None, **asked)
     assert said == ["Experiment 1 of 1: examples.", "Experiment 1 of 1: examples was finished before."]
     frame = spark.createDataFrame([(20, "Ulm"), (31, "Bonn")] * 10, "age int, city string")
     said.clear()
     asked |= {"names": ["deciding"], "output": tmp_path / "own"}
     for _ in range(2):
-        pr.experiments(frame, POLICY, **asked)
+        pr.all_experiments(frame, POLICY, **asked)
     assert said == ["Experiment 1 of 1: deciding."] * 2, "who knows whether it is the same frame"
 
 
@@ -110,9 +110,9 @@ def test_a_frame_needs_a_policy_and_a_policy_a_table(spark: SparkSession) -> Non
     with pytest.raises(pr.errors.ConfigError, match="policy: a table is given, and no policy says"):
         pr.experiment(frame, None, "deciding")
     with pytest.raises(pr.errors.ConfigError, match="table: the policy names none"):
-        pr.experiments(None, POLICY)
+        pr.all_experiments(None, POLICY)
     with pytest.raises(pr.errors.ConfigError, match="names: no experiment is named nothing; there are examples"):
-        pr.experiments(None, None, names=["nothing"])
+        pr.all_experiments(None, None, names=["nothing"])
     with pytest.raises(pr.errors.ConfigError, match="tables of its own"):
         pr.experiment(frame, POLICY, "examples")
 

@@ -104,7 +104,7 @@ class Lake:
 def costs_in(snapshot: Snapshot) -> list[float]:
     found: list[float] = []
     for of in snapshot.files:
-        with of.file.open() if isinstance(of.file, ObjectFile) else Path(of.file).open("rb") as stream:
+        with of.file.reader() if isinstance(of.file, ObjectFile) else Path(of.file).open("rb") as stream:
             found += pq.read_table(io.BytesIO(stream.read())).column("cost").to_pylist()
     return sorted(found)
 
