@@ -10,6 +10,7 @@ from typing import Any
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.recoding.local.tree import Tree
+from privrisk_spark.kernels.recoding.metrics import Facts
 from privrisk_spark.planning.history import hierarchy_digests
 from privrisk_spark.planning.trees import written_tree
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
@@ -129,6 +130,33 @@ def fitted_partition(
     nodes, rest = written_tree(tree, tuple(hierarchies.values()))
     columns = [{**column, "nodes": of} for column, of in zip(_columns(policy, hierarchies), nodes, strict=True)]
     return FittedPartition.model_validate(_fitted(policy, figures, rows, date) | rest | {"columns": columns})
+
+
+def drift(given: FittedScheme | FittedPartition, facts: Facts) -> dict[str, Any]:
+    """Return what was achieved on the table something was fitted to, and what it does on another.
+
+    Parameters
+    ----------
+    given : FittedScheme or FittedPartition
+        Approved.
+    facts : Facts
+        Of the other table.
+    """
+    assert given.approval is not None, "only an approved scheme is applied"
+    fitted = given.achieved
+    return {
+        "scheme": {
+            "digest": given.digest(),
+            "date": given.date.isoformat(),
+            "approved_by": given.approval.by,
+            "approved_at": given.approval.at.isoformat(),
+        },
+        "fitted": fitted.model_dump(mode="json"),
+        "suppressed_share": {
+            "fitted": fitted.suppressed / max(fitted.rows, 1),
+            "here": facts.suppressed / max(facts.rows, 1),
+        },
+    }
 
 
 def _columns(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> list[dict[str, Any]]:

@@ -136,8 +136,10 @@ class FittedPartition(Fitted):
     def is_a_tree(self) -> FittedPartition:
         """Refuse what is no tree of regions that are reached once, or refers to what is not there."""
         regions = {0, *(region for cut in self.cuts for _, region in cut.parts)}
-        if not _is_tree(self.cuts, regions):
-            raise ValueError("cuts must be a tree: each region is cut once, and its parts have higher numbers")
+        if max(regions) >= len(regions) or not _is_tree(self.cuts, regions):
+            raise ValueError(
+                "cuts must be a tree: regions are numbered without gaps, each is cut once, and its parts come after it"
+            )
         of_columns = [len(column.nodes) for column in self.columns]
         cut = {one.region for one in self.cuts}
         sound = (
@@ -146,6 +148,7 @@ class FittedPartition(Fitted):
             and all(region in regions and region not in cut for region, _ in self.groups)
             and all(of < len(self.classes) for _, of in self.groups)
             and all(len(one) == len(of_columns) for one in self.classes)
+            and len({tuple(one) for one in self.classes}) == len(self.classes)
             and all(
                 depth <= column.height and node < len(column.nodes)
                 for one in self.classes

@@ -462,6 +462,7 @@ def test_a_file_that_is_no_tree_is_refused_by_what_is_wrong(tmp_path: Path) -> N
         {"cuts": [{**cut, "parts": [[0, 1], [1, 0]]}]},  # back to the whole table
         {"cuts": [cut, cut]},
         {"cuts": [cut, {**cut, "region": 7, "parts": [[0, 8]]}]},  # nobody comes to 7
+        {"cuts": [{**cut, "parts": [[0, 1], [1, 10**15]]}]},
     ):
         assert "cuts must be a tree" in told(**changes)
     for changes in (
@@ -472,6 +473,7 @@ def test_a_file_that_is_no_tree_is_refused_by_what_is_wrong(tmp_path: Path) -> N
         {"groups": [[1, 2]]},
         {"classes": [[[1, 0]], [[1, 2]]]},
         {"classes": [[[1, 0]], []]},
+        {"classes": [[[1, 0]], [[1, 0]]]},
     ):
         assert "must refer to columns, nodes, regions and classes" in told(**changes)
     assert "is no scheme of `privrisk fit`: cuts.0.depth: " in told(cuts=[{**cut, "depth": "x"}])

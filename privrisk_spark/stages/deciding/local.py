@@ -19,6 +19,7 @@ from privrisk_spark.kernels.recoding.local.tree import Tree, grown
 from privrisk_spark.kernels.recoding.metrics import Facts, Measured, Metric
 from privrisk_spark.kernels.recoding.problem import Condition, Problem
 from privrisk_spark.planning.rules import Recoding
+from privrisk_spark.planning.schemes import drift
 from privrisk_spark.planning.trees import read_tree
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.schemes import FittedPartition
@@ -81,7 +82,7 @@ def partitioned(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple[S
     if isinstance(rule.given, FittedPartition):
         found = _applied(inputs, problem, rule.given, table, asked)
         facts = table.facts(found)
-        section = local_section(problem.metric, asked, facts, _drift(rule.given, facts))
+        section = local_section(problem.metric, asked, facts, drift(rule.given, facts))
     else:
         ordered = [name in asked.ordered for name in inputs.hierarchies]
         found = PARTITIONS[asked.method](table.measured, asked.k, table.also, ordered=ordered)
@@ -124,25 +125,6 @@ def _applied(
         raise CheckError(broken(problem, asked, given, conditions, classes, facts, homeless=homeless))
     refuse_nothing(facts, asked)
     return found
-
-
-def _drift(given: FittedPartition, facts: Facts) -> dict[str, Any]:
-    """What an approved tree achieved on the table it was made of, and what it does here."""
-    assert given.approval is not None, "only an approved scheme is applied"
-    fitted = given.achieved
-    return {
-        "scheme": {
-            "digest": given.digest(),
-            "date": given.date.isoformat(),
-            "approved_by": given.approval.by,
-            "approved_at": given.approval.at.isoformat(),
-        },
-        "fitted": fitted.model_dump(mode="json"),
-        "suppressed_share": {
-            "fitted": fitted.suppressed / max(fitted.rows, 1),
-            "here": facts.suppressed / max(facts.rows, 1),
-        },
-    }
 
 
 def local_section(

@@ -44,9 +44,10 @@ from privrisk_spark.kernels.recoding.searches import ENUMERATED, SEARCHES
 from privrisk_spark.kernels.search.rules import decide_at, generalizing
 from privrisk_spark.planning.recoding import conditions, sensitive_of
 from privrisk_spark.planning.rules import Recoding
+from privrisk_spark.planning.schemes import drift
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.policy.schemes import FittedPartition, FittedScheme
+from privrisk_spark.policy.schemes import FittedPartition
 from privrisk_spark.results.release import ChosenRule, Section
 from privrisk_spark.stages.deciding.decide import value_numbers
 from privrisk_spark.stages.deciding.exposure import Rows
@@ -164,7 +165,9 @@ def chosen_scheme(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple
     refuse_nothing(held.facts, asked)
     small = prod(problem.measured.table.lattice.shape) <= ENUMERATED
     best = SEARCHES["best"](problem) if small else None
-    section = _section(inputs, problem, held, drift(given, held, best))
+    drifted = drift(given, held.facts)
+    drifted["best"] = None if best is None else {"levels": list(best.levels), "value": best.value}
+    section = _section(inputs, problem, held, drifted)
     return held, ChosenRule(_named(held), _levels(inputs, held), section)
 
 
@@ -282,26 +285,6 @@ def _named(scheme: Scheme) -> str:
 
 def _levels(inputs: RuleInputs, scheme: Scheme) -> dict[str, int]:
     return dict(zip(inputs.hierarchies, scheme.levels, strict=True))
-
-
-def drift(given: FittedScheme, held: Scheme, best: Scheme | None) -> dict[str, Any]:
-    """What an approved scheme achieved on the table it was fitted to, what it does here, and what could be had here."""
-    assert given.approval is not None, "only an approved scheme is applied"
-    fitted = given.achieved
-    return {
-        "scheme": {
-            "digest": given.digest(),
-            "date": given.date.isoformat(),
-            "approved_by": given.approval.by,
-            "approved_at": given.approval.at.isoformat(),
-        },
-        "fitted": fitted.model_dump(mode="json"),
-        "best": None if best is None else {"levels": list(best.levels), "value": best.value},
-        "suppressed_share": {
-            "fitted": fitted.suppressed / max(fitted.rows, 1),
-            "here": held.facts.suppressed / max(held.facts.rows, 1),
-        },
-    }
 
 
 def _section(inputs: RuleInputs, problem: Problem, scheme: Scheme, drifted: Mapping[str, Any] | None = None) -> Section:
