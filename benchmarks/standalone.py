@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pyspark
 
 _PATIENCE = 120  # seconds until all workers are there
 _POLL = 0.5
+_LEAST, _USUAL_FIRST = 10_000, 32_768  # of ports that are tried; of those that the system gives, where it does not say
 
 
 class ClusterError(RuntimeError):
@@ -149,7 +151,14 @@ def can_hide(directory: Path) -> bool:
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port of loopback that nobody listens on, and that the system gives to nobody who asks for any port.
+
+    A server may begin to listen on it much later.
+    """
+    given = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    first = int(given.read_text().split()[0]) if given.exists() else _USUAL_FIRST
+    while True:
+        port = _LEAST + secrets.randbelow(first - _LEAST)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 from pathlib import Path
 
@@ -117,6 +118,9 @@ def test_a_private_release(
     assert other.manifest["rows"] != first.manifest["rows"]
 
 
+ROWS = re.compile(r"\b30,?162\b")
+"""How many there are, but not where a digest has these digits."""
+
 WHITELIST = {
     "sequence", "run_id", "name", "date", "version", "policy_digest", "guarantee", "columns", "rows", "tuples", "data",
     "lineage", "checks", "documents", "admitted_cells", "admitted",
@@ -130,8 +134,7 @@ def test_budget_key_and_manifest(privrisk: Privrisk, tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     assert set(ran.manifest) == WHITELIST
     text = (root / "out" / "manifest.json").read_text() + (ran.data.parent / "report.html").read_text()
-    assert "30162" not in text
-    assert "30,162" not in text
+    assert not ROWS.search(text)
     assert "seconds" not in text
     assert all(check["contract"] == "release" for check in ran.manifest["checks"])
     with sqlite3.connect(root / "ledger.db") as ledger:
@@ -330,7 +333,7 @@ def test_schemes_and_candidates_are_proposed(privrisk: Privrisk, tmp_path: Path)
     parameters = ran.manifest["guarantee"]["parameters"]
     assert parameters["proposed_because"].startswith("up to 16 each of the finest level vectors")
     assert ran.manifest["chosen_schemes"][0] in parameters["candidates"]
-    assert "30162" not in json.dumps(ran.manifest)
+    assert not ROWS.search(json.dumps(ran.manifest))
     release = pq.read_table(ran.data).to_pandas()
     assert release.value_counts().min() >= parameters["k"]
     assert len(release) > 0.15 * 30162, "the scheme that was drawn suits the table"
