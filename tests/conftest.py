@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,13 @@ import azure_server
 import google_server
 import machine_code
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from ledgers import InFile, OnServer
 from postgresql import Server, binaries, server
 from product import Privrisk, Ran, production_batches, release
-from shared import Substitute, sharing, substitutes
+from shared import Substitute, sharing, submodules, substitutes
 from sources import needs_spark
 
 from benchmarks import s3_server
@@ -110,6 +113,15 @@ def no_spark(pytestconfig: pytest.Config) -> Iterator[None]:
         assert "pyspark" not in sys.modules
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting() -> Iterator[None]:
+    """No file waits for the disk, as no test cuts the power; and the tree of commands is built once a process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        patch.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
+        yield
+
+
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
     """Address of an S3 server on loopback."""
@@ -167,6 +179,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterat
     # It does not encrypt what it spills, as pyspark leaves a socket open then, and warnings are errors here. Runs that
     # need it are refused in such a session, and others warn (tests/engine/test_session.py), but for these tests.
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pyspark.cloudpickle.cloudpickle._find_imported_submodules", submodules)
         patch.setattr("privrisk_spark.engine.session.check_encryption", lambda _: None)
         patch.setattr("privrisk_spark.engine.session.encrypts", lambda _: True)
         yield session

@@ -1,11 +1,14 @@
-"""Work that runs of a test session share: of the same facts the same charts are drawn."""
+"""Work that runs of a test session share: of the same facts the same charts are drawn, and modules are listed once."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import lru_cache, wraps
+from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
@@ -46,3 +49,27 @@ def sharing(substitutes: Sequence[Substitute]) -> Iterator[None]:
         for module, name, substitute in substitutes:
             patch.setattr(module, name, substitute)
         yield
+
+
+def submodules(code: CodeType, used: Iterable[Any]) -> list[ModuleType]:
+    """What pickling a function asks of all imported modules, which are thousands in a process of tests: those below a
+    module that it uses, whose names its code has."""
+    names, below = set(code.co_names), _below(len(sys.modules))
+    packages = [module for module in used if isinstance(module, ModuleType) and getattr(module, "__package__", None)]
+    return [
+        sys.modules[f"{package.__name__}.{name}"]
+        for package in packages
+        for name, parts in below.get(package.__name__, ())
+        if parts <= names
+    ]
+
+
+@lru_cache(maxsize=1)
+def _below(_: int) -> dict[str, list[tuple[str, frozenset[str]]]]:
+    """Rest and parts of the names of the modules below each, anew when there are more of them."""
+    found: defaultdict[str, list[tuple[str, frozenset[str]]]] = defaultdict(list)
+    for name in list(sys.modules):
+        parts = name.split(".")
+        for depth in range(1, len(parts)):
+            found[".".join(parts[:depth])].append((".".join(parts[depth:]), frozenset(parts[depth:])))
+    return found

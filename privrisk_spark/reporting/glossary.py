@@ -39,7 +39,9 @@ class Term:
 
     def used_in(self, text: str) -> bool:
         """Whether a text uses the word."""
-        return self._pattern.search(text) is not None
+        # The pattern is tried at every letter; most words are not there at all.
+        lowered = text.lower()
+        return any(word.lower() in lowered for word in (self.word, *self.others)) and bool(self._pattern.search(text))
 
 
 GLOSSARY: tuple[Term, ...] = (

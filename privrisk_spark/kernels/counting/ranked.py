@@ -93,7 +93,8 @@ class RankedVectors:
             found = _cell_sizes(self._cells(compared), self.counts)
             if int(np.abs(self.counts).sum()) < 2**31:
                 found = found.astype(np.int32)
-            if found.nbytes + sum(sizes.nbytes for sizes in self._sizes.values()) <= self.cache_bytes:
+            # All kept are of one length and type.
+            if (len(self._sizes) + 1) * found.nbytes <= self.cache_bytes:
                 self._sizes[compared] = found
         return found
 
