@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -10,9 +11,11 @@ from strategies import hierarchies
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import IntArray
+from privrisk_spark.kernels.linkage.agreement import LevelAgreement, LostWeight
 from privrisk_spark.kernels.linkage.differences import LevelDifference, NumberDifference
 from privrisk_spark.kernels.linkage.learned.training import KnownRecords
 from privrisk_spark.kernels.linkage.nearest import SearchedFile
+from privrisk_spark.kernels.linkage.term_frequencies import TermWeight, term_frequencies
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 
@@ -26,6 +29,27 @@ def file_of(
         differences.append(LevelDifference(tree.at_depth, tree.n_under, nodes.astype(np.int32)))
         cells.append(place.reshape(-1).astype(np.int32))
     return SearchedFile(tuple(differences), np.array(weights), np.column_stack(cells), np.array(rows))
+
+
+def weighed_file_of(
+    trees: list[Hierarchy], weights: list[float], records: list[tuple[int, ...]], rows: list[int]
+) -> SearchedFile:
+    """Distinct records of nodes, compared by match weights: bits of agreement, of what is near, and of neither.
+
+    Every second column counts agreement by the frequency of the value among the records of the file.
+    """
+    del weights
+    file, lost = file_of(trees, [1 / len(trees)] * len(trees), records, rows), []
+    for j, (tree, one) in enumerate(zip(trees, file.differences, strict=True)):
+        near = (1,) if tree.height > 1 else ()
+        bits = (3.0 + j, *(0.5 for _ in near), -2.0, 0.0)
+        agreement = LevelAgreement(tree.at_depth, one.nodes, near)
+        if j % 2:
+            of_node = np.bincount(one.nodes[file.cells[:, j]], minlength=tree.n_nodes)
+            lost.append(TermWeight(agreement, bits, 0.3, term_frequencies(tree.at_depth, of_node)))
+        else:
+            lost.append(LostWeight(agreement, bits))
+    return replace(file, differences=tuple(lost))
 
 
 @st.composite

@@ -100,6 +100,26 @@ def _level(policy: Policy, name: str, level: int) -> str:
     return f"level {level}" if column is None else f"the level '{column.hierarchy.named_level(level)}'"
 
 
+BLOCKED = ("distance", "probabilistic", "membership")
+"""Methods that can search in blocks."""
+
+
+def beyond(asked: AttackPolicy) -> str:
+    """What becomes of each method that is tried where comparing all pairs takes more than it may, in words."""
+    if asked.blocking == "never":
+        return "beyond, it is refused"
+    told = []
+    axis = asked.blocking == "principal_axis"
+    blocked = [name for name in asked.tried if name in BLOCKED and not (axis and name == "probabilistic")]
+    if blocked:
+        told.append(f"{listing(blocked)} in blocks ({asked.blocking}) whose recall is measured and told")
+    if "probabilistic" in asked.tried:
+        told.append("match weights have no axis: refused" if axis else "match weights estimated from a sample")
+    if "transparency" in asked.tried:
+        told.append("transparency by masks refused")
+    return "beyond: " + ("; ".join(told) if told else "no method that is tried compares pairs")
+
+
 def too_many(asked: AttackPolicy, records: int, tuples: int, columns: int) -> bool:
     """Whether comparing all pairs of records takes more comparisons of cells than an attack may."""
     return records * tuples * columns > asked.exact_pairs
@@ -165,7 +185,13 @@ def refuse_levels(asked: AttackPolicy, heights: Mapping[str, int]) -> None:
 
 
 def attack_notes(
-    policy: Policy, *, sampled: bool, by_risk: bool, blocked: bool = False, left_out: Sequence[str] = ()
+    policy: Policy,
+    *,
+    sampled: bool,
+    by_risk: bool,
+    blocked: bool = False,
+    dealt_in_blocks: bool = False,
+    left_out: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """What a reader must know besides.
 
@@ -177,7 +203,9 @@ def attack_notes(
     by_risk : bool
         Whether it is known by how many people each of its rows was decided.
     blocked : bool
-        Whether some searches were in blocks.
+        Whether some links were searched in blocks.
+    dealt_in_blocks : bool
+        Whether rows were dealt in blocks, to tell who is a member.
     left_out : sequence of str
         Attacks that were not tried, each with its reason.
     """
@@ -201,6 +229,11 @@ def attack_notes(
             "Comparing all pairs would take more than attack.exact_pairs. Searches in blocks may miss the nearest "
             "candidate, so that fewer people are found. Against attack.correct_links_at_most everybody counts as found "
             "whose link may have lost one, by the lower limit of the recall."
+        )
+    if dealt_in_blocks:
+        notes.append(
+            "Comparing all rows with everybody would take more than attack.exact_pairs. To tell members, rows are "
+            "dealt to the nearest people of a block: of consistent cells the nearest of all, where somebody fits a row."
         )
     if asked.texts and "probabilistic" in asked.tried:
         notes.append("Match weights compare the columns of attack.texts by levels of their hierarchies.")

@@ -194,15 +194,16 @@ class AttackPolicy(Part):
     learned: LearnedPolicy = LearnedPolicy()
     exact_pairs: Count = Field(
         10**10,
-        description="Comparisons of cells that an attack may take. Where all pairs are more, 'distance' searches in "
-        "blocks, and other methods are refused.",
+        description="Comparisons of cells that an attack may take. Where all pairs are more, 'distance', "
+        "'probabilistic' and 'membership' search in blocks, match weights are estimated from the pairs of a sample, "
+        "and 'transparency' by masks is refused.",
     )
     blocking: Blocking = Field(
         "automatic",
-        description="How 'distance' makes blocks above exact_pairs: of the records whose cells fit in a few columns "
+        description="How blocks are made above exact_pairs: of the records whose cells fit in a few columns "
         "('consistent_cells'), of those next to each other on the first principal axis of the numbers "
-        "('principal_axis'), 'automatic'ally of what will do, in this order, or 'never': then it is refused. The "
-        "share of links that lose no candidate is measured and told.",
+        "('principal_axis', not of match weights), 'automatic'ally of what will do, in this order, or 'never': then "
+        "it is refused. The share of links that lose no candidate is measured and told.",
     )
     gain_above: Annotated[float, Field(ge=1, allow_inf_nan=False), NUMBER] = Field(
         2.0, description="Of 'skewness': how many times as likely as in the table a value must be in a class."

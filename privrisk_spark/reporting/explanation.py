@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.assessment import carried
-from privrisk_spark.planning.attacks import attack_of, in_words
+from privrisk_spark.planning.attacks import attack_of, beyond, in_words
 from privrisk_spark.planning.counting import PlanChoice, explained
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.disclosure import greatest_utility
@@ -70,9 +70,8 @@ def attack_explanation(policy: Policy, known: Mapping[str, Hierarchy], *, releas
         of = f" ({leaves_and_levels(name, known[name]).partition(': ')[2]})" if name in known else ""
         lines.append(f"known column {name}: compared {how}{of}")
     lines.append(f"records: {100 * asked.intruder.share:g} %")
-    beyond = "it is refused" if asked.blocking == "never" else f"distances are searched in blocks ({asked.blocking})"
     lines.append(
-        f"at most {asked.exact_pairs:,.0f} comparisons of distinct records with distinct rows; beyond, {beyond}"
+        f"at most {asked.exact_pairs:,.0f} comparisons of distinct records with distinct rows; {beyond(asked)}"
     )
     return "\n".join(lines)
 

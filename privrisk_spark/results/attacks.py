@@ -19,6 +19,8 @@ from privrisk_spark.results.inferences import (
     RightRows,
     Search,
     found_figures,
+    recall_figures,
+    recall_sentence,
 )
 from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.page import html_table
@@ -66,27 +68,6 @@ class Calibration:
     counted: str = "records"
 
 
-def _recall_sentence(one: Recall | None) -> str:
-    """How many links of a search in blocks lose no candidate, with a space before; nothing where all was compared."""
-    if one is None:
-        return ""
-    if one.proved == one.people:
-        return " It was searched in blocks, and it is proved of every link that nothing is lost by that."
-    return (
-        f" It was searched in blocks: {100 * one.share:.3g} % of the links (95 % limits {100 * one.low:.3g} to "
-        f"{100 * one.high:.3g} %) lose no candidate by that. Of {100 * one.proved / one.people:.3g} % it is proved, of "
-        f"the others {one.drawn:,} were drawn and compared with everything."
-    )
-
-
-def _recall_figures(one: Recall | None, of: dict[str, Any]) -> Iterator[Figure]:
-    if one is not None:
-        yield "link_recall", one.share, "share", of
-        yield "link_recall_low", one.low, "share", {**of, "confidence": 0.95}
-        yield "link_recall_high", one.high, "share", {**of, "confidence": 0.95}
-        yield "links_proved_complete", one.proved, "records", of
-
-
 @dataclass(frozen=True)
 class Attack:
     """One way to search, and what it has found.
@@ -130,7 +111,7 @@ class Attack:
     @property
     def said_of_blocks(self) -> str:
         """What a search in blocks loses, with a space before; nothing where all pairs were compared."""
-        return _recall_sentence(self.recall)
+        return recall_sentence(self.recall)
 
     @property
     def most(self) -> float:
@@ -192,7 +173,7 @@ class ScoredLinks:
     @property
     def said_of_blocks(self) -> str:
         """What a search in blocks loses, with a space before; nothing where all pairs were compared."""
-        return _recall_sentence(self.recall)
+        return recall_sentence(self.recall)
 
     @property
     def guess(self) -> float:
@@ -225,7 +206,7 @@ class ScoredLinks:
         for quantile, score in zip(QUANTILES, self.scores.quantiles, strict=True):
             name = "link_distance" if self.unit == "distance" else "link_weight"
             yield name, score, self.unit, {**of, "quantile": quantile}
-        yield from _recall_figures(self.recall, of)
+        yield from recall_figures(self.recall, of)
 
 
 @dataclass(frozen=True)
@@ -417,7 +398,7 @@ def _figures(attack: Attack) -> Iterator[Figure]:
     yield from found_figures(attack.found, {}, unit)
     yield "random_guess_share", attack.guess, "share", {}
     yield f"absent_{unit}", attack.absent, unit, {}
-    yield from _recall_figures(attack.recall, {})
+    yield from recall_figures(attack.recall, {})
     if attack.rows is not None:
         yield "linked_rows", attack.rows.linked, "rows", {}
         yield "correctly_linked_rows", attack.rows.right, "rows", {}

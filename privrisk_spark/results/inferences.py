@@ -9,6 +9,7 @@ from typing import Any
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.linkage.evidence import Found
 from privrisk_spark.kernels.linkage.membership import HeldOut
+from privrisk_spark.kernels.linkage.recall import Recall
 
 Figure = tuple[str, float | int | None, str, dict[str, Any]]
 """Name, value, unit and parameters of a measure."""
@@ -135,6 +136,8 @@ class MatchModel:
         How many records each of these classes has; expected ones where it is not known who is there.
     one_to_one : OneToOne or None
         None where the files are too large for it, or it is the search from rows.
+    sampled : int or None
+        People, drawn, from whose pairs with all rows it was estimated; None where it was from all pairs.
     """
 
     search: Search
@@ -146,6 +149,12 @@ class MatchModel:
     classes: Mapping[str, Found]
     records: Mapping[str, float]
     one_to_one: OneToOne | None = None
+    sampled: int | None = None
+
+    @property
+    def estimated_from(self) -> str:
+        """From which pairs it was estimated, in words."""
+        return "all pairs" if self.sampled is None else f"the pairs of {self.sampled:,} people, drawn, with all rows"
 
     def figures(self) -> Iterator[Figure]:
         """Its measures."""
@@ -168,6 +177,8 @@ class MatchModel:
             yield "match_weight", one.weight, "bits", at
         yield "upper_threshold", self.upper, "bits", of
         yield "lower_threshold", self.lower, "bits", of
+        if self.sampled is not None:
+            yield "people_compared", self.sampled, "people", of
 
 
 @dataclass(frozen=True)
@@ -304,6 +315,8 @@ class MembershipFound:
         table.
     claim : str or None
         That privacy, in words.
+    recall : Recall or None
+        Of the rows, where they were dealt in blocks; None where all pairs were compared.
     """
 
     members: float
@@ -314,6 +327,7 @@ class MembershipFound:
     held_out: HeldOut | None = None
     bound: float | None = None
     claim: str | None = None
+    recall: Recall | None = None
 
     @property
     def sentence(self) -> str:
@@ -341,7 +355,7 @@ class MembershipFound:
         return (
             f"Who is in {where}: of {self.members:,.0f} members and {self.others:,.0f} others an intruder who deals "
             f"the rows to the people nearest to them tells members with an advantage of {self.advantage:.3g} (0 by "
-            f"guessing, 1 without error).{beside}"
+            f"guessing, 1 without error).{beside}{recall_sentence(self.recall, 'rows')}"
         )
 
     def figures(self) -> Iterator[Figure]:
@@ -359,6 +373,37 @@ class MembershipFound:
             yield "membership_advantage_high", self.held_out.high, "probability", {**at, "confidence": 0.95}
         if self.bound is not None:
             yield "membership_advantage_bound", self.bound, "probability", of
+        yield from recall_figures(self.recall, of, "rows")
+
+
+def recall_sentence(one: Recall | None, what: str = "links") -> str:
+    """How many links of a search in blocks lose no candidate, with a space before; nothing where all was compared.
+
+    Parameters
+    ----------
+    one : Recall or None
+    what : {"links", "rows"}
+        What candidates were searched for.
+    """
+    if one is None:
+        return ""
+    if one.proved == one.people:
+        of = what.removesuffix("s")
+        return f" It was searched in blocks, and it is proved of every {of} that nothing is lost by that."
+    return (
+        f" It was searched in blocks: {100 * one.share:.3g} % of the {what} (95 % limits {100 * one.low:.3g} to "
+        f"{100 * one.high:.3g} %) lose no candidate by that. Of {100 * one.proved / one.people:.3g} % it is proved, of "
+        f"the others {one.drawn:,} were drawn and compared with everything."
+    )
+
+
+def recall_figures(one: Recall | None, of: dict[str, Any], unit: str = "records") -> Iterator[Figure]:
+    """Measures of what a search in blocks loses; none where all pairs were compared."""
+    if one is not None:
+        yield "link_recall", one.share, "share", of
+        yield "link_recall_low", one.low, "share", {**of, "confidence": 0.95}
+        yield "link_recall_high", one.high, "share", {**of, "confidence": 0.95}
+        yield "links_proved_complete", one.proved, unit, of
 
 
 def found_figures(one: Found, of: dict[str, Any], unit: str = "records") -> Iterator[Figure]:

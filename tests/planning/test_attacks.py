@@ -7,7 +7,7 @@ import pytest
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.planning.attack_findings import attacked, by_size
-from privrisk_spark.planning.attacks import refuse_cost
+from privrisk_spark.planning.attacks import beyond, refuse_cost
 from privrisk_spark.policy.attacks import AttackPolicy, Intruder
 from privrisk_spark.results.inferences import Search
 
@@ -46,6 +46,20 @@ def test_costs_are_refused_with_a_share_that_passes() -> None:
             refuse_cost(asked, min(records, drawn), tuples, columns, people=drawn)
     with pytest.raises(InputError, match=r"more than 1e\+06\. Raise it\.$"):
         refuse_cost(asked, 1001, 500, 2, people=None)
+
+
+def test_what_becomes_of_each_method_above_the_limit_is_told_beforehand() -> None:
+    """By what is tried and how blocks are made: nothing is said of methods that compare no pairs."""
+    every = AttackPolicy(methods=("all",))
+    blocked = "in blocks (automatic) whose recall is measured and told"
+    told = ("match weights estimated from a sample", "transparency by masks refused")
+    assert beyond(every) == "; ".join((f"beyond: distance, probabilistic, membership {blocked}", *told))
+    assert beyond(AttackPolicy()) == f"beyond: distance {blocked}"
+    axis = AttackPolicy(methods=("distance", "probabilistic"), blocking="principal_axis")
+    assert beyond(axis).startswith("beyond: distance in blocks (principal_axis)")
+    assert beyond(axis).endswith("match weights have no axis: refused")
+    assert beyond(AttackPolicy(methods=("homogeneity",))) == "beyond: no method that is tried compares pairs"
+    assert beyond(AttackPolicy(blocking="never")) == "beyond, it is refused"
 
 
 def test_groups_by_candidates_alike() -> None:

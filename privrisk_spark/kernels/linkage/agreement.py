@@ -22,7 +22,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import ByteArray, FloatArray, IntArray
 from privrisk_spark.kernels.linkage.differences import refuse_other_than_nodes, shared_depths
 
-__all__ = ["Agreement", "LevelAgreement", "LostWeight", "NumberAgreement"]
+__all__ = ["Agreement", "LevelAgreement", "LostWeight", "Misfit", "NumberAgreement"]
 
 
 class Agreement(Protocol):
@@ -35,6 +35,10 @@ class Agreement(Protocol):
     @property
     def levels(self) -> int:
         """Levels, L: 0 is agreement, L - 1 disagreement. L itself is a pair that cannot be compared."""
+
+    @property
+    def fitting(self) -> int:
+        """Levels, from 0 on, of cells that fit each other: of one person where nothing is wrong, as it was changed."""
 
     def of(self, known: IntArray) -> ByteArray:
         """Return the levels of known cells with every cell of the file.
@@ -97,6 +101,11 @@ class LevelAgreement:
         """Agreement, those between, and disagreement."""
         return len(self.near) + 2 + self.equal
 
+    @property
+    def fitting(self) -> int:
+        """Those of nodes one of which covers the other."""
+        return 1 + self.equal
+
     def of(self, known: IntArray) -> ByteArray:
         """As :meth:`Agreement.of`."""
         refuse_other_than_nodes(known, len(self.at_depth))
@@ -158,6 +167,11 @@ class NumberAgreement:
         """One for each threshold, and disagreement."""
         return len(self.within) + 1
 
+    @property
+    def fitting(self) -> int:
+        """All but disagreement: numbers that were changed a little are of one person, too."""
+        return len(self.within)
+
     def of(self, known: IntArray) -> ByteArray:
         """As :meth:`Agreement.of`."""
         refuse_other_than_nodes(known, len(self.low))
@@ -210,3 +224,37 @@ class LostWeight:
         """As :meth:`Difference.of`; in the unit of the weights."""
         weights = np.array(self.weights)
         return np.asarray((weights.max() - weights)[self.agreement.of(known)])
+
+    @property
+    def misfit(self) -> Misfit:
+        """The same of cells that do not fit each other, and nothing of those that do."""
+        return Misfit(self.agreement, self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Misfit:
+    """What a pair of cells lacks of the greatest match weight if the two do not fit each other; else nothing.
+
+    A suppressed or missing cell fits any other. A :class:`~privrisk_spark.kernels.linkage.differences.Difference` by
+    which blocks of consistent cells are made, where :class:`LostWeight` is what is searched by.
+
+    Attributes
+    ----------
+    agreement : Agreement
+    weights : tuple of L + 1 float
+        As :class:`LostWeight` has them.
+    """
+
+    agreement: Agreement
+    weights: tuple[float, ...]
+
+    @property
+    def cells(self) -> int:
+        """Distinct cells."""
+        return self.agreement.cells
+
+    def of(self, known: IntArray) -> FloatArray:
+        """As :meth:`Difference.of`; in the unit of the weights."""
+        lost = max(self.weights) - np.array(self.weights)
+        lost[: self.agreement.fitting], lost[-1] = 0.0, 0.0
+        return np.asarray(lost[self.agreement.of(known)])

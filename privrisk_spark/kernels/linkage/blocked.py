@@ -3,11 +3,13 @@
 Two ways to make blocks. By *consistent cells*: in some attributes the records of a block are those nearest to the known
 one, where a cell is at no difference from what it covers; those that fit it, if there are any. By a *principal axis*:
 the numbers of the file are projected on the direction in which they vary most, and cut into blocks of equal size; a
-known record is compared with the block it falls into and its two neighbours.
+known record is compared with the block it falls into and its two neighbours. Distances are searched by either, match
+weights by consistent cells: what a pair lacks of the greatest weight is a distance, too.
 
 Either way what is left out is at least so far away: the least sum of the differences of the attributes that blocks are
-made by, or the squared distance along the axis. Where the nearest record of the block is nearer than that, the answer
-is that of comparing with every record. Of the other known records a sample shows how often something was lost.
+made by, and in the others what the known record differs from every cell of the file; or the squared distance along the
+axis. Where the nearest record of the block is nearer than that, the answer is that of comparing with every record. Of
+the other known records a sample shows how often something was lost.
 
 Status: of a record that is said to be complete, *proved*; the recall of the others is *tested* on a sample.
 """
@@ -22,8 +24,10 @@ import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.linkage.agreement import LostWeight
 from privrisk_spark.kernels.linkage.differences import Difference, LevelDifference, NumberDifference
 from privrisk_spark.kernels.linkage.nearest import Linked, SearchedFile, tie
+from privrisk_spark.kernels.linkage.term_frequencies import TermWeight
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 __all__ = [
@@ -40,6 +44,9 @@ _PAIRS = 2**22
 
 _MOST_GROUP_PAIRS = 2**28
 """Pairs of groups, one of each file, by which blocks may be made."""
+
+_MOST_CELLS = 2**12
+"""Distinct cells of an attribute by all of which it is looked up how far a known record is from the nearest one."""
 
 _LEAST_BLOCK = 32
 """Records of a block on an axis, at least: of fewer the neighbours would mostly be missed."""
@@ -120,6 +127,24 @@ class BlockedFile:
         """
         return self._made.order(known)
 
+    def compared(self, known: IntArray) -> Iterator[tuple[LongArray, LongArray, FloatArray]]:
+        """Deal known records to their blocks.
+
+        Parameters
+        ----------
+        known : ndarray of int32, shape (m, k)
+
+        Yields
+        ------
+        those : ndarray of int64, shape (b,)
+            Positions of known records of one block; every one is in one.
+        candidates : ndarray of int64, shape (q,)
+            Records of the file they are compared with, ascending; one at least.
+        beyond : ndarray of float64, shape (b,)
+            How far all other records are from each at least; infinite where there are none.
+        """
+        yield from self._made.compared(known)
+
     def linked(self, known: IntArray) -> Linked:
         """Find what is nearest to known records among those of their blocks.
 
@@ -145,7 +170,7 @@ class BlockedFile:
         m = len(known)
         distance, least = np.zeros(m), np.zeros(m)
         rows, first = (np.zeros(m, dtype=np.int64) for _ in range(2))
-        for those, candidates, beyond in self._made.compared(known):
+        for those, candidates, beyond in self.compared(known):
             found = self.file.among(candidates).linked(known[those])
             distance[those], rows[those], first[those] = found.distance, found.rows, candidates[found.first]
             least[those] = beyond
@@ -219,16 +244,29 @@ class _Cells:
         return total
 
     def compared(self, known: IntArray) -> Iterator[tuple[LongArray, LongArray, FloatArray]]:
-        """Yield known records, the records they are compared with, and how far all others are at least."""
+        """As :meth:`BlockedFile.compared`."""
         _, _, order, start = self._groups
         first, member = self.groups_of(known)
         by_group = np.argsort(member, kind="stable")
         begins = np.concatenate([[0], np.cumsum(np.bincount(member, minlength=len(first)))])
+        elsewhere = self._elsewhere(known)
         for part, inside, far in self.chosen(known[first]):
             for i, group in enumerate(range(part.start, part.stop)):
                 those = by_group[begins[group] : begins[group + 1]]
                 pieces = [order[start[g] : start[g + 1]] for g in np.flatnonzero(inside[i])]
-                yield those, np.sort(np.concatenate(pieces)), np.full(len(those), far[i])
+                yield those, np.sort(np.concatenate(pieces)), far[i] + elsewhere[those]
+
+    def _elsewhere(self, known: IntArray) -> FloatArray:
+        """How far known records are from every cell of the file at least, in attributes that make no blocks."""
+        total = np.zeros(len(known))
+        for j, one in enumerate(self.file.differences if len(known) else ()):
+            if j in self.blocks.attributes or not self.file.weights[j] or one.cells > _MOST_CELLS:
+                continue
+            codes, place = np.unique(known[:, j], return_inverse=True)
+            step = _PAIRS // _MOST_CELLS
+            least = [one.of(codes[begin : begin + step]).min(axis=1) for begin in range(0, len(codes), step)]
+            total += self.file.weights[j] * np.concatenate(least)[place.reshape(-1)]
+        return total
 
     def within(self, known: IntArray, record: LongArray) -> BoolArray:
         """Whether records of the file are in the blocks of known ones."""
@@ -245,6 +283,8 @@ class _Cells:
 
 def _nearest_reading(one: Difference) -> Difference:
     """The same difference, at 0 where a cell covers the other; texts know no other reading."""
+    if isinstance(one, LostWeight | TermWeight):
+        return one.misfit
     if isinstance(one, LevelDifference | NumberDifference) and one.reading != "nearest":
         return replace(one, reading="nearest")
     return one
@@ -366,7 +406,8 @@ def fitting_attributes(file: SearchedFile, known: IntArray) -> list[int]:
     """Attributes whose cells fit each other where nothing is wrong: those that may make blocks of consistent cells.
 
     These are levels, and numbers that are generalized in one of the files. Numbers of both that are changed, and texts
-    that are spelled in two ways, are near to each other without being equal.
+    that are spelled in two ways, are near to each other without being equal. By match weights numbers fit that do not
+    disagree, so that every attribute may make blocks.
 
     Parameters
     ----------
@@ -380,7 +421,7 @@ def fitting_attributes(file: SearchedFile, known: IntArray) -> list[int]:
             ends = np.append(one.low[one.nodes], low[nodes]), np.append(one.high[one.nodes], high[nodes])
             if (np.isfinite(ends[0]) & np.isfinite(ends[1]) & (ends[0] < ends[1])).any():
                 found.append(j)
-        elif isinstance(one, LevelDifference):
+        elif isinstance(one, LevelDifference | LostWeight | TermWeight):
             found.append(j)
     return found
 

@@ -1,4 +1,4 @@
-"""Recall of a search in blocks: how often it finds what comparing with every record would find.
+"""Recall of a search in blocks: how often it finds what comparing with every record would find; people who are drawn.
 
 Of some people it is proved that nothing is lost. Of the others some are drawn, each as likely and with replacement, and
 are compared with every record: a person counts if the candidates of the block are all of those at the least distance.
@@ -19,7 +19,7 @@ from privrisk_spark.kernels.linkage.nearest import Linked, tie
 from privrisk_spark.kernels.numeric.binomial_limits import lower_limit, upper_limit
 from privrisk_spark.kernels.random.keyed import KEY_BYTES, derive_key, prf, uniforms
 
-__all__ = ["Recall", "drawn_people", "kept", "recall"]
+__all__ = ["Recall", "drawn_people", "drawn_tuples", "kept", "recall"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def recall(people: int, proved: int, *, drawn: int, kept: int) -> Recall:
     return Recall(people, proved, drawn, kept, share, least, most)
 
 
-def drawn_people(people: int, size: int, *, seed: int) -> LongArray:
+def drawn_people(people: int, size: int, *, seed: int, purpose: str = "recall of blocks") -> LongArray:
     """Draw people by their numbers, each as likely, with replacement.
 
     Parameters
@@ -81,17 +81,42 @@ def drawn_people(people: int, size: int, *, seed: int) -> LongArray:
         At least 1.
     size : int
     seed : int
+    purpose : str
+        What they are drawn for; draws for two purposes are independent.
 
     Returns
     -------
     ndarray of int64, shape (size,)
         In [0, people), ascending; a function of the arguments.
     """
-    key = derive_key(seed.to_bytes(KEY_BYTES, "little"), "recall of blocks", str(people))
+    key = derive_key(seed.to_bytes(KEY_BYTES, "little"), purpose, str(people))
     messages = np.zeros((size, 4), dtype=np.uint32)
     messages[:, 0] = np.arange(size, dtype=np.uint32)
     unit = uniforms(prf(key, messages)[:, 0])
     return np.sort(np.minimum((unit * people).astype(np.int64), people - 1))
+
+
+def drawn_tuples(rows: LongArray, size: int, *, seed: int, purpose: str) -> tuple[LongArray, LongArray]:
+    """Draw people of whom some are alike, each as likely, with replacement.
+
+    Parameters
+    ----------
+    rows : ndarray of int64, shape (m,)
+        People of each distinct tuple; one at least in all.
+    size : int
+        At least 1.
+    seed : int
+    purpose : str
+        As :func:`drawn_people` takes it.
+
+    Returns
+    -------
+    places, times : ndarray of int64, shape (d,)
+        Tuples that were drawn, ascending, and how often each was.
+    """
+    drawn = drawn_people(int(rows.sum()), size, seed=seed, purpose=purpose)
+    places, times = np.unique(np.searchsorted(np.cumsum(rows), drawn, side="right"), return_counts=True)
+    return places.astype(np.int64), times.astype(np.int64)
 
 
 def kept(found: Linked, every: Linked) -> BoolArray:

@@ -24,7 +24,7 @@ import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
-from privrisk_spark.kernels.linkage.agreement import LevelAgreement
+from privrisk_spark.kernels.linkage.agreement import LevelAgreement, Misfit
 
 __all__ = ["TermWeight", "greatest_weight", "rarest_of", "term_frequencies"]
 
@@ -116,6 +116,11 @@ class TermWeight:
     def cells(self) -> int:
         """Distinct cells."""
         return self.agreement.cells
+
+    @property
+    def misfit(self) -> Misfit:
+        """What cells lack that do not fit each other, by the weights of the levels alone."""
+        return Misfit(self.agreement, self.weights)
 
     @property
     def greatest(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import TypeVar, get_args
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -24,7 +24,7 @@ from privrisk_spark.pipelines.attack.protected import Protected
 from privrisk_spark.planning.attack_findings import match_model
 from privrisk_spark.planning.attacks import attack_of, compared_as_numbers, refuse_cost, too_many, weights_of
 from privrisk_spark.results.inferences import MatchModel, OneToOne, Search
-from privrisk_spark.stages.attacking.blocks import blocks_of, collect_recall
+from privrisk_spark.stages.attacking.blocks import blocks_of, collect_recall, sampled
 from privrisk_spark.stages.attacking.distance import (
     Comparison,
     Outcomes,
@@ -98,8 +98,8 @@ def link(run: Run, opened: Opened, protected: Protected) -> Attacks:
         if not set(BY_SEARCH).intersection(asked.tried):
             stage.sentence = "No attack was asked for that searches record by record."
             return tried
-        if "probabilistic" in asked.tried:
-            why = "Match weights are estimated from all pairs: leave 'probabilistic' out. "
+        if "probabilistic" in asked.tried and asked.blocking in ("never", "principal_axis"):
+            why = "Match weights are searched in blocks of consistent cells alone (attack.blocking), or not at all. "
             for known, searched in ((protected.known, protected.rows), (protected.shown, protected.people)):
                 refuse_cost(asked, len(known.rows), len(searched.rows), k, people=known.total, why=why)
         for method, search in BY_SEARCH.items():
@@ -165,15 +165,26 @@ def by_distance(run: Run, opened: Opened, protected: Protected) -> Attacks:
             rows_at, people_at = (run.scratch.directory(f"searched-{one.key}") for one in (of_person, of_row))
             rows = store_file(rows_at, protected.rows, way, protected.present, reading=reading)
             people = store_file(people_at, protected.people, way.turned, everybody, reading=reading)
-            rows, people = (
-                in_blocks(run, file, known) for file, known in ((rows, protected.known), (people, protected.shown))
-            )
+            rows = in_blocks(run, rows, protected.known, people=protected.known.total)
+            people = in_blocks(run, people, protected.shown, people=protected.shown.total)
             tried |= both_ways(run, opened, protected, {of_person: rows, of_row: people})
     return tried
 
 
-def in_blocks(run: Run, file: StoredFile, known: Tuples) -> StoredFile:
+Stored = TypeVar("Stored", StoredFile, StoredWeights)
+
+
+def in_blocks(run: Run, file: Stored, known: Tuples, *, people: int | None) -> Stored:
     """Return a file that is searched in blocks where comparing all pairs would be too much.
+
+    Parameters
+    ----------
+    run : Run
+    file : StoredFile or StoredWeights
+    known : Tuples
+        To be linked.
+    people : int or None
+        Whose they are; None where a sample of the people makes them no fewer.
 
     Raises
     ------
@@ -188,7 +199,7 @@ def in_blocks(run: Run, file: StoredFile, known: Tuples) -> StoredFile:
         blocks = blocks_of(file, known, way=asked.blocking, most=asked.exact_pairs)
     if blocks is None:
         why = "" if asked.blocking == "never" else f"No blocks will do (attack.blocking: {asked.blocking}). "
-        refuse_cost(asked, len(known.rows), file.tuples, k, people=known.total, why=why)
+        refuse_cost(asked, len(known.rows), file.tuples, k, people=people, why=why)
     return replace(file, blocks=blocks)
 
 
@@ -299,22 +310,33 @@ def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
     rows_at, people_at = (run.scratch.directory(f"{of}-weighed") for of in ("rows", "people"))
     rows = store_compared(rows_at, protected.rows, columns, protected.present)
     people = store_compared(people_at, protected.people, columns, np.ones(len(protected.people.rows)))
-    counts = collect_patterns(run.scratch, rows, protected.known, "rows")
+    known, policy = protected.known, attack_of(run.policy)
+    sample = None
+    if too_many(policy, len(known.rows), rows.tuples, len(columns)):
+        # Of whoever is drawn all pairs are compared, so that as many of them are links as of all.
+        known = sampled(known, rows.tuples, most=policy.exact_pairs, seed=policy.intruder.seed)
+        sample = known.total
+    counts = collect_patterns(run.scratch, rows, known, "rows")
     # He knows how large both files are: of all pairs so many are of one person.
     prior = 1 / max(protected.rows.total, protected.people.total, 2)
     begin = started(counts, prior=prior)
     estimated = fitted(counts, begin, fixed_prior=True)
     # An estimate by which agreement does not speak for a link is of two other kinds of pairs.
-    model, asked = estimated.model if estimated.parted else begin, attack_of(run.policy).probabilistic
+    model, asked = estimated.model if estimated.parted else begin, policy.probabilistic
     rule = optimal_rule(
         *model.expected(counts), false_links=asked.false_links, false_non_links=asked.false_non_links, coins=False
     )
-    weighed = rows.weighed(model), people.weighed(model)
+    weighed = (
+        in_blocks(run, rows.weighed(model), protected.known, people=protected.known.total),
+        in_blocks(run, people.weighed(model), protected.shown, people=protected.shown.total),
+    )
     searches = Search("probabilistic", "person"), Search("probabilistic", "row")
     found = both_ways(run, opened, protected, dict(zip(searches, weighed, strict=True)))
     searched = {"person": weighed[0], "row": weighed[1]}
     models = {
-        search: weighed_model(run, search, one, searched[search.begins], model, estimated, rule)
+        search: replace(
+            weighed_model(run, search, one, searched[search.begins], model, estimated, rule), sampled=sample
+        )
         for search, one in found.items()
     }
     of_person = next(search for search in found if search.begins == "person")
@@ -325,7 +347,7 @@ def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
 def one_to_one(run: Run, protected: Protected, rows: StoredWeights) -> OneToOne | None:
     """Link people and rows so that each has one link at most, where both are few enough to be compared at once."""
     known = protected.known
-    if known.total * protected.rows.total > MOST_CELLS:
+    if rows.blocks is not None or known.total * protected.rows.total > MOST_CELLS:
         return None
     weights = match_weights(rows, known)
     # Above no bits, where agreement speaks for a link.

@@ -239,6 +239,7 @@ def judge(
                 sampled=bool((protected.present < 1).any()),
                 by_risk=any(of.prediction == "identification" for one in found for of in one.calibrations),
                 blocked=any(one.recall is not None for one in findings.links.values()),
+                dealt_in_blocks=findings.members is not None and findings.members.recall is not None,
                 left_out=left_out,
             ),
         )

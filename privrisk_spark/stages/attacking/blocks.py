@@ -1,9 +1,9 @@
-"""Blocks of a file in which is searched: how they are made, and how often they lose the nearest candidates."""
+"""Blocks of a file in which is searched: how they are made, how often they lose the nearest candidates; samples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,8 @@ from privrisk_spark.kernels.linkage.blocked import (
     fitting_attributes,
 )
 from privrisk_spark.kernels.linkage.nearest import Linked
-from privrisk_spark.kernels.linkage.recall import Recall, drawn_people, kept, recall
-from privrisk_spark.stages.attacking.distance import DISTANCE, FIRST, OPEN, PLACE, TIED, StoredFile, StoredLinks
+from privrisk_spark.kernels.linkage.recall import Recall, drawn_people, drawn_tuples, kept, recall
+from privrisk_spark.stages.attacking.distance import DISTANCE, FIRST, OPEN, PLACE, TIED, LoadedFile, StoredLinks
 from privrisk_spark.stages.attacking.protected import Tuples
 from privrisk_spark.storage.part_files import map_array
 
@@ -30,12 +30,42 @@ LEAST_DRAWN, MOST_DRAWN = 100, 1000
 """People who are compared with everything to measure a recall."""
 
 
-def blocks_of(stored: StoredFile, known: Tuples, *, way: Way, most: int) -> ConsistentCells | PrincipalAxis | None:
+class Blockable(Protocol):
+    """A file in which may be searched in blocks, whatever its differences are."""
+
+    def load(self) -> LoadedFile:
+        """Map it, once per process."""
+
+
+def sampled(known: Tuples, tuples: int, *, most: int, seed: int) -> Tuples:
+    """Draw people whose pairs with a file a model is estimated from.
+
+    Parameters
+    ----------
+    known : Tuples
+    tuples : int
+        Distinct ones of the file.
+    most : int
+        Comparisons of cells to be taken, where they are enough for 100 people.
+    seed : int
+        Draws them, each as likely, with replacement.
+
+    Returns
+    -------
+    Tuples
+        Those drawn, in their order.
+    """
+    size = max(most // (tuples * known.nodes.shape[1]), LEAST_DRAWN)
+    places, times = drawn_tuples(known.rows, size, seed=seed, purpose="pairs of a model")
+    return Tuples(np.ascontiguousarray(known.nodes[places]), times)
+
+
+def blocks_of(stored: Blockable, known: Tuples, *, way: Way, most: int) -> ConsistentCells | PrincipalAxis | None:
     """Choose blocks by which a file is searched in so many comparisons.
 
     Parameters
     ----------
-    stored : StoredFile
+    stored : StoredFile or StoredWeights
     known : Tuples
         To be linked.
     way : {"automatic", "consistent_cells", "principal_axis"}

@@ -1,8 +1,9 @@
 """Probabilistic record linkage in tasks: pairs counted by agreement pattern, and a file searched by match weight.
 
 The order of steps: :func:`store_compared` writes the file in which is searched, :func:`collect_patterns` counts how it
-agrees with what is known, a model is fitted to the counts, and :meth:`StoredComparisons.weighed` makes of the file and
-the model what :func:`~privrisk_spark.stages.attacking.distance.collect_links` searches.
+agrees with what is known, or with a sample of it (:func:`~privrisk_spark.stages.attacking.blocks.sampled`), a model is
+fitted to the counts, and :meth:`StoredComparisons.weighed` makes of the file and the model what
+:func:`~privrisk_spark.stages.attacking.distance.collect_links` searches, whole or in blocks.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.agreement import Agreement, LevelAgreement, LostWeight, NumberAgreement
 from privrisk_spark.kernels.linkage.assignment import Owners
+from privrisk_spark.kernels.linkage.blocked import BlockedFile, ConsistentCells, PrincipalAxis
 from privrisk_spark.kernels.linkage.differences import Difference
 from privrisk_spark.kernels.linkage.fellegi_sunter import LEAST, LinkageModel
 from privrisk_spark.kernels.linkage.learned.aggregates import WeightedMean
@@ -157,12 +159,15 @@ class StoredWeights:
         Of each level of each column, as :attr:`LinkageModel.weights`.
     u, greatest : tuple of k float
         Probability of agreement among pairs of two people, and the greatest weight of a pair of cells, of each column.
+    blocks : ConsistentCells, PrincipalAxis or None
+        With which of its tuples each record is compared; None with all. There is no axis of match weights.
     """
 
     compared: StoredComparisons
     weights: tuple[tuple[float, ...], ...]
     u: tuple[float, ...]
     greatest: tuple[float, ...]
+    blocks: ConsistentCells | PrincipalAxis | None = None
 
     @property
     def tuples(self) -> int:
@@ -231,7 +236,8 @@ def _loaded_weights(stored: StoredWeights) -> LoadedFile:
     k = len(lost)
     file = SearchedFile(tuple(lost), np.full(k, 1 / k), compared.cells, compared.rows)
     nodes, present = (np.ascontiguousarray(map_array(directory, f"{name}.npy")) for name in ("nodes", "present"))
-    return LoadedFile(file, nodes, keys_of(nodes), present)
+    blocked = None if stored.blocks is None else BlockedFile(file, stored.blocks)
+    return LoadedFile(file, nodes, keys_of(nodes), present, blocked)
 
 
 def store_compared(

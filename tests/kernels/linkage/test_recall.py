@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binomtest
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.linkage.recall import Recall, drawn_people, recall
+from privrisk_spark.kernels.linkage.recall import Recall, drawn_people, drawn_tuples, recall
 
 
 def test_recall_is_of_all_and_limits_are_of_those_who_are_drawn() -> None:
@@ -30,3 +30,12 @@ def test_people_are_drawn_alike_and_the_same_again() -> None:
     assert drawn.tolist() == drawn_people(10, 20_000, seed=3).tolist()
     assert drawn.tolist() != drawn_people(10, 20_000, seed=4).tolist()
     assert drawn_people(1, 3, seed=0).tolist() == [0, 0, 0]
+    assert drawn_people(10, 100, seed=3).tolist() != drawn_people(10, 100, seed=3, purpose="a model").tolist()
+
+
+def test_tuples_are_drawn_as_often_as_they_have_people() -> None:
+    """Of 1, 0, 3 and 6 people: a tenth, none, three tenths and six tenths of the draws."""
+    places, times = drawn_tuples(np.array([1, 0, 3, 6]), 20_000, seed=3, purpose="a model")
+    assert places.tolist() == [0, 2, 3]
+    assert times.sum() == 20_000
+    assert times / 20_000 == pytest.approx([0.1, 0.3, 0.6], abs=0.01)

@@ -14,10 +14,15 @@ from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.errors import InternalError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.linkage.blocked import BlockedFile, ConsistentCells, PrincipalAxis
+from privrisk_spark.kernels.linkage.fellegi_sunter import fitted, started
+from privrisk_spark.kernels.linkage.membership import dealt
+from privrisk_spark.kernels.linkage.recall import Recall
 from privrisk_spark.stages.attacking import blocks, distance
-from privrisk_spark.stages.attacking.blocks import blocks_of, collect_recall
+from privrisk_spark.stages.attacking.blocks import blocks_of, collect_recall, sampled
 from privrisk_spark.stages.attacking.distance import Comparison, StoredLinks, collect_links, store_file
 from privrisk_spark.stages.attacking.number_ends import NumberEnds
+from privrisk_spark.stages.attacking.presence import collect_dealt
+from privrisk_spark.stages.attacking.probabilistic import LevelColumn, collect_patterns, store_compared
 from privrisk_spark.stages.attacking.protected import Tuples
 
 
@@ -94,3 +99,96 @@ def test_levels_make_blocks_of_consistent_cells(spark: Any, tmp_path: Path) -> N
     links = collect_links(scratch, replace(stored, blocks=by), people, "some")
     assert links.open is not None
     assert 0 < sum(links.open) < people.total
+
+
+def within(found: Recall, same: np.ndarray, people: Tuples) -> None:
+    """A recall that was measured has what a loop finds within its limits, and proves none that is lost."""
+    truth = people.rows[same].sum() / people.rows.sum()
+    assert found.low <= truth <= found.high
+    assert 0 < found.proved <= people.rows[same].sum()
+    assert found.drawn > 0
+
+
+def damaged(seed: int, rows: int) -> tuple[Hierarchy, Tuples, Tuples]:
+    """People, and rows a third of whose cells are generalized, a tenth suppressed and a tenth wrong."""
+    generator = np.random.default_rng(seed)
+    tree = Hierarchy.from_paths("a", [(f"v{i}", f"w{i // 4}") for i in range(24)])
+    true = generator.integers(0, 24, (rows, 4)).astype(np.int32)
+    shown, drawn = true.copy(), generator.random(true.shape)
+    shown[drawn < 0.3] = tree.parent[true[drawn < 0.3]]
+    shown[(drawn >= 0.3) & (drawn < 0.4)] = tree.root
+    wrong = drawn >= 0.9
+    shown[wrong] = generator.integers(0, 24, wrong.sum())
+    return tree, *(Tuples(*np.unique(of, axis=0, return_counts=True)) for of in (shown, true))
+
+
+def test_match_weights_are_estimated_from_a_sample_and_searched_in_blocks(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The estimate is near that of all pairs; links are those of the kernel, and the recall is that of a loop."""
+    monkeypatch.setattr(distance, "PAIRS", 2**16)
+    tree, rows, people = damaged(3, 600)
+    scratch = Scratch(spark, tmp_path)
+    columns = [LevelColumn(tree), LevelColumn(tree), LevelColumn(tree, (), frequencies=np.full(tree.n_nodes, 0.04))]
+    stored = store_compared(scratch.directory("rows"), rows, [*columns, LevelColumn(tree)], np.ones(len(rows.rows)))
+    some = sampled(people, stored.tuples, most=300 * stored.tuples * 4, seed=5)
+    assert some.total == 300
+    assert len(some.rows) < 300
+    assert sampled(people, stored.tuples, most=1, seed=5).total == blocks.LEAST_DRAWN
+    again = sampled(people, stored.tuples, most=300 * stored.tuples * 4, seed=5)
+    assert (again.nodes.tobytes(), again.rows.tolist()) == (some.nodes.tobytes(), some.rows.tolist())
+    models = []
+    for name, known in (("some", some), ("all", people)):
+        counts = collect_patterns(scratch, stored, known, name)
+        models.append(fitted(counts, started(counts, prior=1 / 600), fixed_prior=True).model)
+    for of in ("m", "u"):
+        for one, other in zip(getattr(models[0], of), getattr(models[1], of), strict=True):
+            np.testing.assert_allclose(one, other, atol=0.06)
+    weighed = stored.weighed(models[0])
+    assert blocks_of(weighed, people, way="principal_axis", most=10**9) is None, "match weights have no axis"
+    by = blocks_of(weighed, people, way="automatic", most=len(rows.rows) * len(people.rows))
+    assert isinstance(by, ConsistentCells)
+    links = collect_links(scratch, replace(weighed, blocks=by), people, "weighed")
+    assert len(links.parts) > 3
+    file, (_, best) = weighed.load().file, links.load()
+    found, every = BlockedFile(file, by).linked(people.nodes), file.linked(people.nodes)
+    assert best.rows.tolist() == found.rows.tolist()
+    assert best.distance.tobytes() == found.distance.tobytes()
+    same = (found.distance <= every.distance + 1e-9) & (found.rows == every.rows)
+    assert 0.8 < same.mean() < 1
+    within(collect_recall(scratch, links, most=10**9, seed=1), same, people)
+
+
+def test_rows_are_dealt_in_blocks_and_what_is_lost_is_told(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In several tasks as in none; with all rows in blocks of everybody to the same figures as without blocks."""
+    monkeypatch.setattr(distance, "PAIRS", 2**16)
+    tree, rows, people = damaged(4, 500)
+    scratch = Scratch(spark, tmp_path)
+    compared = Comparison((tree,) * 4, (0.25,) * 4, (None,) * 4)
+    stored = store_file(scratch.directory("people"), people, compared, np.ones(len(people.rows)), reading="nearest")
+    by = blocks_of(stored, rows, way="automatic", most=len(rows.rows) * len(people.rows))
+    assert isinstance(by, ConsistentCells)
+    some = collect_dealt(scratch, replace(stored, blocks=by), rows, "some")
+    assert some.links is not None
+    assert len(some.links.parts) > 3
+    assert some.got @ people.rows == pytest.approx(rows.total)
+    file = stored.load().file
+    found, every = BlockedFile(file, by).linked(rows.nodes), file.linked(rows.nodes)
+    _, best = some.links.load()
+    assert best.rows.tolist() == found.rows.tolist()
+    same = (found.distance <= every.distance + 1e-9) & (found.rows == every.rows)
+    assert same.mean() < 1
+    within(collect_recall(scratch, some.links, most=10**9, seed=1), same, rows)
+    exact = collect_dealt(scratch, stored, rows, "exact")
+    assert exact.links is None
+    np.testing.assert_allclose(exact.got, dealt(file, rows.nodes, rows.rows), atol=1e-8)
+    # Rows that show nothing in a column are in one block of it, with everybody.
+    bare = Tuples(np.unique(np.where(np.arange(4) == 0, tree.root, rows.nodes), axis=0), np.ones(1, dtype=np.int64))
+    bare = replace(bare, rows=np.ones(len(bare.nodes), dtype=np.int64))
+    whole = collect_dealt(scratch, replace(stored, blocks=ConsistentCells((0,))), bare, "whole")
+    assert whole.links is not None
+    assert whole.links.open is not None
+    assert sum(whole.links.open) == 0
+    assert whole.got.tobytes() == collect_dealt(scratch, stored, bare, "bare").got.tobytes()
