@@ -10,6 +10,7 @@ import numpy as np
 
 from privrisk_spark.kernels.linkage.evidence import Found
 from privrisk_spark.kernels.linkage.membership import Bound, HeldOut, Membership
+from privrisk_spark.kernels.linkage.recall import Recall
 from privrisk_spark.results.inferences import Inference, MembershipFound
 
 INFERENCES: dict[tuple[str, str], str] = {
@@ -51,8 +52,19 @@ MOST_POINTS = 200
 """Thresholds of a membership attack that are told."""
 
 
-def membership_found(found: Membership, on_others: HeldOut | None, bound: Bound | None) -> MembershipFound:
-    """How well members are told, of those who choose the attack and of others, beside what is allowed."""
+def membership_found(
+    found: Membership, on_others: HeldOut | None, bound: Bound | None, recall: Recall | None = None
+) -> MembershipFound:
+    """How well members are told, of those who choose the attack and of others, beside what is allowed.
+
+    Parameters
+    ----------
+    found : Membership
+    on_others : HeldOut or None
+    bound : Bound or None
+    recall : Recall, optional
+        Of the rows, where they were dealt in blocks.
+    """
     n = len(found.true_positives)
     shown = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(np.int64))
     points = zip(found.false_positives[shown].tolist(), found.true_positives[shown].tolist(), strict=True)
@@ -66,4 +78,5 @@ def membership_found(found: Membership, on_others: HeldOut | None, bound: Bound 
         on_others,
         None if bound is None else bound.advantage,
         said,
+        recall,
     )

@@ -9,7 +9,8 @@ members. What he gains is told by the points (FPR, TPR) of all thresholds, by th
 
 That share is what the intruder wants to know. What he can do with the two files alone is to deal every row in equal
 parts to the people nearest to it, and to take those for members who get most. Where people fit the rows of one class
-only, what each gets is the share of the members of the class; a table of suppressed rows tells him nothing.
+only, what each gets is the share of the members of the class; a table of suppressed rows tells him nothing. Where all
+pairs are too many, a row is dealt to the nearest people of a block: of consistent cells the very ones, if somebody fits.
 
 Under :math:`(ε, δ)`-differential privacy every attack that knows all else keeps to :math:`TPR ≤ e^ε FPR + δ`, and the
 same of the opposite answers, so that its advantage is at most :math:`(e^ε - 1 + 2δ)/(e^ε + 1)`.
@@ -31,6 +32,7 @@ P. Kairouz, S. Oh, P. Viswanath, "The composition theorem for differential priva
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,12 +40,13 @@ import numpy as np
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.bounds import TOLERANCE
+from privrisk_spark.kernels.linkage.blocked import BlockedFile
 from privrisk_spark.kernels.linkage.learned.aggregates import WeightedMean
 from privrisk_spark.kernels.linkage.learned.searched import all_distances, in_blocks
-from privrisk_spark.kernels.linkage.nearest import SearchedFile, tie
+from privrisk_spark.kernels.linkage.nearest import Linked, SearchedFile, tie
 from privrisk_spark.kernels.numeric.binomial_limits import lower_limit, upper_limit
 
-__all__ = ["Bound", "HeldOut", "Membership", "dealt", "held_out", "membership"]
+__all__ = ["Bound", "HeldOut", "Membership", "dealt", "dealt_in_blocks", "held_out", "membership"]
 
 CONFIDENCE = 0.95
 
@@ -272,12 +275,48 @@ def dealt(people: SearchedFile, known: IntArray, rows: LongArray) -> FloatArray:
         What each single one of the people gets.
     """
     found = np.zeros(len(people.rows))
+    for part, _, near in _nearest(people, known):
+        found += (rows[part] / (near @ people.rows)) @ near
+    return found
+
+
+def dealt_in_blocks(people: BlockedFile, known: IntArray, rows: LongArray) -> tuple[FloatArray, Linked, BoolArray]:
+    """Deal rows to the people nearest to them of those in their blocks.
+
+    Parameters
+    ----------
+    people, known, rows
+        As :func:`dealt` takes them.
+
+    Returns
+    -------
+    got : ndarray of float64, shape (p,)
+        What each single one of the people gets.
+    linked : Linked
+        To whom each distinct row is dealt.
+    complete : ndarray of bool, shape (m,)
+        Whether it is proved that a row is dealt to the very people as by :func:`dealt`.
+    """
+    m, got = len(known), np.zeros(len(people.file.rows))
+    distance, complete = np.zeros(m), np.zeros(m, dtype=np.bool_)
+    alike, first = (np.zeros(m, dtype=np.int64) for _ in range(2))
+    for those, candidates, beyond in people.compared(known):
+        file = people.file.among(candidates)
+        for part, least, near in _nearest(file, known[those]):
+            here, tied = those[part], near @ file.rows
+            got[candidates] += (rows[here] / tied) @ near
+            distance[here], alike[here], first[here] = least, tied, candidates[near.argmax(axis=1)]
+            complete[here] = tie(least) < beyond[part]
+    return got, Linked(distance, alike, first), complete
+
+
+def _nearest(people: SearchedFile, known: IntArray) -> Iterator[tuple[slice, FloatArray, BoolArray]]:
+    """Yield which of the rows, their least distances, and which people are at it."""
     columns = [np.ascontiguousarray(people.cells[:, i]) for i in range(people.cells.shape[1])]
     for part, compared in in_blocks(people.differences, columns, known):
         every = all_distances(WeightedMean(people.weights), compared)
-        near = every <= tie(every.min(axis=1))[:, None]
-        found += (rows[part] / (near @ people.rows)) @ near
-    return found
+        least = every.min(axis=1)
+        yield part, least, every <= tie(least)[:, None]
 
 
 def _cumulated(shares: FloatArray) -> FloatArray:

@@ -19,14 +19,15 @@ from privrisk_spark.kernels.linkage.membership import held_out, membership
 from privrisk_spark.kernels.linkage.skewness import gains, similar
 from privrisk_spark.kernels.recoding.listed import keys_of, places_of
 from privrisk_spark.pipelines.assess.opened import Run
-from privrisk_spark.pipelines.attack.links import compared_by
+from privrisk_spark.pipelines.attack.links import compared_by, in_blocks
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected, rows_in
 from privrisk_spark.pipelines.attack.transparent import by_minimality
-from privrisk_spark.planning.attacks import OTHERS, PROTECTED, alpha_of, attack_of, is_masked, minimal, refuse_cost
+from privrisk_spark.planning.attacks import OTHERS, PROTECTED, alpha_of, attack_of, is_masked, minimal
 from privrisk_spark.planning.inference_findings import inferred, membership_bound, membership_found
 from privrisk_spark.results.inferences import Inference, MembershipFound
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_vocabularies, held_in
+from privrisk_spark.stages.attacking.blocks import collect_recall
 from privrisk_spark.stages.attacking.classes import (
     SensitiveClasses,
     beside_values,
@@ -208,7 +209,6 @@ def tell_members(run: Run, opened: Opened, encoded: Batches, protected: Protecte
             stage.sentence = "Everybody who is known is a member, or nobody is: there is no member to be told."
             return None
         everybody = protected.people
-        refuse_cost(asked, len(protected.rows.rows), len(everybody.rows), k, people=None)
         people = store_file(
             run.scratch.directory("members"),
             everybody,
@@ -217,13 +217,17 @@ def tell_members(run: Run, opened: Opened, encoded: Batches, protected: Protecte
             # What a row may be of is at no distance from it, however coarse it is.
             reading="nearest",
         )
-        got = collect_dealt(run.scratch, people, protected.rows, "members")
-        score = got[places_of(keys_of(everybody.nodes), presence.known.nodes)]
+        people = in_blocks(run, people, protected.rows, people=None)
+        dealt = collect_dealt(run.scratch, people, protected.rows, "members")
+        recall = None
+        if dealt.links is not None:
+            recall = collect_recall(run.scratch, dealt.links, most=asked.exact_pairs, seed=seed)
+        score = dealt.got[places_of(keys_of(everybody.nodes), presence.known.nodes)]
         half_others = presence.half - presence.half_members
         on_others = held_out(
             presence.half_members, half_others, members - presence.half_members, others - half_others, score
         )
-        found = membership_found(membership(members, others, score), on_others, bound)
+        found = membership_found(membership(members, others, score), on_others, bound, recall)
         stage.sentence = found.sentence
         stage.status = "tested"
     return found

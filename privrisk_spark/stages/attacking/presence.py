@@ -17,15 +17,13 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, re
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
-from privrisk_spark.kernels.linkage.membership import dealt
+from privrisk_spark.kernels.linkage.membership import dealt, dealt_in_blocks
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
-from privrisk_spark.stages.attacking.distance import StoredFile, slices
+from privrisk_spark.stages.attacking.distance import DISTANCE, FIRST, OPEN, PLACE, TIED, StoredFile, StoredLinks, slices
 from privrisk_spark.stages.attacking.protected import Tuples
 from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
-
-PLACE = "place"
 
 _HALF = "half"
 
@@ -244,7 +242,23 @@ DIGITS = 9
 """To which what people get is rounded, so that equal sums of fractions are equal."""
 
 
-def collect_dealt(scratch: Scratch, people: StoredFile, rows: Tuples, name: str) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class Dealt:
+    """What people get of the rows of a release.
+
+    Attributes
+    ----------
+    got : ndarray of float64, shape (p,)
+        Each single one of the people of each distinct tuple, rounded to :data:`DIGITS`.
+    links : StoredLinks or None
+        To whom each row was dealt in blocks; None where all pairs were compared.
+    """
+
+    got: FloatArray
+    links: StoredLinks | None
+
+
+def collect_dealt(scratch: Scratch, people: StoredFile, rows: Tuples, name: str) -> Dealt:
     """Deal the rows of a release to the people nearest to them, in tasks.
 
     Parameters
@@ -256,26 +270,39 @@ def collect_dealt(scratch: Scratch, people: StoredFile, rows: Tuples, name: str)
         Of the release.
     name : str
         Of the directories.
-
-    Returns
-    -------
-    ndarray of float64, shape (p,)
-        What each single one of the people of each distinct tuple gets, rounded to :data:`DIGITS`.
     """
     at, directory = scratch.directory(f"rows-{name}"), scratch.directory(f"dealt-{name}")
+    in_blocks = scratch.directory(f"dealt-links-{name}")
     write_array(rows.nodes, at, "nodes.npy")
     write_array(rows.rows, at, "rows.npy")
+    # Rows of a block are dealt by one task.
+    blocked = people.load().blocked
+    write_array(np.arange(len(rows.nodes)) if blocked is None else blocked.order(rows.nodes), at, "order.npy")
 
     def deal(part: tuple[int, int]) -> Iterator[pa.Table]:
-        nodes, times = (np.ascontiguousarray(map_array(at, f"{of}.npy")[slice(*part)]) for of in ("nodes", "rows"))
-        got = dealt(people.load().file, nodes, times)
-        yield report(write_ipc(pa.table({"got": got}), directory), {"begin": part[0]})
+        place = np.ascontiguousarray(map_array(at, "order.npy")[slice(*part)])
+        nodes, times = (map_array(at, f"{of}.npy")[place] for of in ("nodes", "rows"))
+        loaded, facts = people.load(), {"begin": part[0], OPEN: 0, "links": ""}
+        if loaded.blocked is None:
+            got = dealt(loaded.file, nodes, times)
+        else:
+            got, found, complete = dealt_in_blocks(loaded.blocked, nodes, times)
+            left = np.where(complete, 0, times)
+            told = {PLACE: place, DISTANCE: found.distance, TIED: found.rows, FIRST: found.first, OPEN: left}
+            facts |= {OPEN: int(left.sum()), "links": write_ipc(pa.table(told), in_blocks)}
+        yield report(write_ipc(pa.table({"got": got}), directory), facts)
 
-    parts = scratch.collect_parts(Batches.of_parts(scratch.spark, slices(len(rows.nodes), people.tuples), deal, PARTS))
-    total = np.zeros(people.tuples)
-    for part in sorted(parts, key=lambda one: int(one["begin"])):
+    reports = scratch.collect_parts(
+        Batches.of_parts(scratch.spark, slices(len(rows.nodes), people.tuples), deal, PARTS)
+    )
+    parts, total = sorted(reports, key=lambda one: int(one["begin"])), np.zeros(people.tuples)
+    for part in parts:
         total += read_ipc(directory, part["name"]).column("got").to_numpy()
-    return np.round(total, DIGITS)
+    links = None
+    if blocked is not None:
+        names, left = tuple(part["links"] for part in parts), tuple(int(part[OPEN]) for part in parts)
+        links = StoredLinks(people, at, in_blocks, names, left)
+    return Dealt(np.round(total, DIGITS), links)
 
 
 def _refuse_size(told: pa.Table, most: int, key: str) -> None:

@@ -13,7 +13,8 @@ from linked_files import file_of, files
 from scipy import integrate
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.linkage.membership import Bound, dealt, held_out, membership
+from privrisk_spark.kernels.linkage.blocked import BlockedFile, ConsistentCells
+from privrisk_spark.kernels.linkage.membership import Bound, dealt, dealt_in_blocks, held_out, membership
 
 GROUPS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=7).filter(
     lambda groups: any(m for m, _, _ in groups) and any(o for _, o, _ in groups)
@@ -80,6 +81,33 @@ def test_rows_are_dealt_to_the_nearest_people(given, data: st.DataObject) -> Non
             expected[j] += Fraction(n, tied)
     np.testing.assert_allclose(found, [float(one) for one in expected], atol=1e-12)
     assert found @ np.array(alike) == pytest.approx(sum(rows))
+
+
+@given(files(), st.data())
+def test_rows_are_dealt_in_blocks_to_the_people_of_a_search_there(given, data: st.DataObject) -> None:
+    """Each row by itself: in equal parts to those of its block, and where that is complete as to everybody."""
+    trees, weights, people, alike, known = given
+    file, codes = file_of(trees, weights, people, alike), np.array(known, dtype=np.int32)
+    rows = np.array(data.draw(st.lists(st.integers(1, 5), min_size=len(known), max_size=len(known))))
+    weighty = [j for j in range(len(trees)) if file.weights[j]]
+    by = tuple(sorted(data.draw(st.sets(st.sampled_from(weighty), min_size=1))))
+    blocked = BlockedFile(file, ConsistentCells(by))
+    got, linked, complete = dealt_in_blocks(blocked, codes, rows)
+    found, sure = blocked.told(codes)
+    assert (linked.rows.tolist(), linked.first.tolist()) == (found.rows.tolist(), found.first.tolist())
+    np.testing.assert_allclose(linked.distance, found.distance, atol=1e-12)
+    assert complete.tolist() == sure.tolist()
+    one_by_one = np.zeros(len(people))
+    own = np.arange(len(people))
+    for i, n in enumerate(rows):
+        alone = dealt_in_blocks(blocked, codes[i : i + 1], rows[i : i + 1])[0]
+        held = blocked.holds(np.repeat(codes[i : i + 1], len(own), axis=0), own, found.at(np.full(len(own), i)))
+        np.testing.assert_allclose(alone, held * n / found.rows[i], atol=1e-12)
+        if complete[i]:
+            np.testing.assert_allclose(alone, dealt(file, codes[i : i + 1], rows[i : i + 1]), atol=1e-12)
+        one_by_one += alone
+    np.testing.assert_allclose(got, one_by_one, atol=1e-12)
+    assert got @ np.array(alike) == pytest.approx(rows.sum())
 
 
 def test_suppressed_people_by_hand() -> None:
