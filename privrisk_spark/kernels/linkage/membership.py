@@ -10,7 +10,8 @@ members. What he gains is told by the points (FPR, TPR) of all thresholds, by th
 That share is what the intruder wants to know. What he can do with the two files alone is to deal every row in equal
 parts to the people nearest to it, and to take those for members who get most. Where people fit the rows of one class
 only, what each gets is the share of the members of the class; a table of suppressed rows tells him nothing. Where all
-pairs are too many, a row is dealt to the nearest people of a block: of consistent cells the very ones, if somebody fits.
+pairs are too many, a row is dealt to the nearest people of a block: of consistent cells the very ones, where somebody
+fits it.
 
 Under :math:`(ε, δ)`-differential privacy every attack that knows all else keeps to :math:`TPR ≤ e^ε FPR + δ`, and the
 same of the opposite answers, so that its advantage is at most :math:`(e^ε - 1 + 2δ)/(e^ε + 1)`.

@@ -75,6 +75,9 @@ class SearchedFile:
     as_points : bool
         Whether records are compared as points where all of their attributes are numbers. It changes no result but the
         last bits of distances.
+    few : int
+        Records of a file that are compared all at once, at most, as little is gained by passing over. It changes no
+        result.
 
     Raises
     ------
@@ -88,6 +91,7 @@ class SearchedFile:
     rows: LongArray
     passing_over: bool = True
     as_points: bool = True
+    few: int = 2**9
 
     def __post_init__(self) -> None:
         """Refuse a file with nothing in it, and weights that are none."""
@@ -162,7 +166,7 @@ class SearchedFile:
             Nodes, as each attribute's difference takes them.
         """
         if self._points is None:
-            return self._searched(known)
+            return self._together(known) if len(self.cells) <= self.few else self._searched(known)
         there, points = self._as_points(known)
         distance = np.zeros(len(known))
         rows, nearest = (np.zeros(len(known), dtype=np.int64) for _ in range(2))
@@ -170,6 +174,22 @@ class SearchedFile:
         if not there.all():
             others = self._searched(known[~there])
             distance[~there], rows[~there], nearest[~there] = others.distance, others.rows, others.first
+        return Linked(distance, rows, nearest)
+
+    def _together(self, known: IntArray) -> Linked:
+        """Compare known records with every record, many at once; the terms are added as by :meth:`_searched`."""
+        m, p = len(known), len(self.cells)
+        distance, rows, nearest = np.zeros(m), np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
+        cells = [np.ascontiguousarray(self.cells[:, i]) for i in self._order]
+        block = max(1, min(_MOST_AT_ONCE, _TABLE_CELLS // max(one.cells for one in self.differences)))
+        for begin in range(0, m, block):
+            part = slice(begin, begin + block)
+            total = np.zeros((len(known[part]), p))
+            for table, place, at in zip(*self._tables(known[part]), cells, strict=True):
+                total += table.take(at, axis=1)[place]
+            least = total.min(axis=1)
+            near = total <= tie(least)[:, None]
+            distance[part], rows[part], nearest[part] = least, near @ self.rows, near.argmax(axis=1)
         return Linked(distance, rows, nearest)
 
     def _searched(self, known: IntArray) -> Linked:

@@ -18,7 +18,7 @@ from privrisk_spark.kernels.linkage.nearest import SearchedFile
 @settings(max_examples=150, deadline=None)
 def test_links_are_those_of_two_loops(drawn) -> None:
     trees, weights, records, rows, known = drawn
-    file = file_of(trees, weights, records, rows)
+    file = replace(file_of(trees, weights, records, rows), few=0)
     known_codes = np.array(known, dtype=np.int32)
     found = file.linked(known_codes)
     expected = naive_linkage.linked(trees, weights, known, records, rows)
@@ -36,12 +36,13 @@ def test_links_are_those_of_two_loops(drawn) -> None:
 @settings(max_examples=100, deadline=None)
 def test_passing_groups_over_changes_no_bit(drawn) -> None:
     trees, weights, records, rows, known = drawn
-    file = file_of(trees, weights, records, rows)
-    every = replace(file, passing_over=False)
+    file = replace(file_of(trees, weights, records, rows), few=0)
     codes = np.array(known, dtype=np.int32)
-    quick, slow = file.linked(codes), every.linked(codes)
-    assert quick.distance.tobytes() == slow.distance.tobytes()
-    assert quick.rows.tolist() == slow.rows.tolist()
+    quick = file.linked(codes)
+    for other in (replace(file, passing_over=False), replace(file, few=len(records))):
+        slow = other.linked(codes)
+        assert quick.distance.tobytes() == slow.distance.tobytes()
+        assert (quick.rows.tolist(), quick.first.tolist()) == (slow.rows.tolist(), slow.first.tolist())
 
 
 def test_groups_are_passed_over_and_nothing_else_changes() -> None:
