@@ -91,7 +91,7 @@ class SearchedFile:
     rows: LongArray
     passing_over: bool = True
     as_points: bool = True
-    few: int = 2**9
+    few: int = 2**12
 
     def __post_init__(self) -> None:
         """Refuse a file with nothing in it, and weights that are none."""
@@ -181,7 +181,7 @@ class SearchedFile:
         m, p = len(known), len(self.cells)
         distance, rows, nearest = np.zeros(m), np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
         cells = [np.ascontiguousarray(self.cells[:, i]) for i in self._order]
-        block = max(1, min(_MOST_AT_ONCE, _TABLE_CELLS // max(one.cells for one in self.differences)))
+        block = max(1, min(_MOST_AT_ONCE, _TABLE_CELLS // max(p, *(one.cells for one in self.differences))))
         for begin in range(0, m, block):
             part = slice(begin, begin + block)
             total = np.zeros((len(known[part]), p))
