@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import naive_masking
 import numpy as np
@@ -13,24 +16,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from product import Privrisk
+from product import production_batches, release
+from shared import Substitute, sharing
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 N = 80
+KEY = "ab" * 32
 
 
 def rows() -> list[dict[str, Any]]:
     pick = random.Random(8)
     return [
-        {"who": f"p{i}", "age": float(pick.randint(20, 60)), "income": pick.gauss(2000, 400), "sex": pick.choice("fm")}
+        {"who": f"p{i}", "age": float(pick.randint(20, 60)), "income": pick.gauss(2000, 400), "sex": pick.choice("fm"),
+         "ill": ("flu", "cold")[i % 2]}
         for i in range(N)
-    ]
+    ]  # fmt: skip
 
 
-def policy(root: Path, noise: float, **masks: dict[str, Any]) -> str:
-    pq.write_table(pa.Table.from_pylist(rows()), root / "table.parquet")
+def policy(root: Path, noise: float, table: list[dict[str, Any]], **masks: dict[str, Any]) -> str:
+    pq.write_table(pa.Table.from_pylist(table), root / "table.parquet")
     columns = {
         "who": {"role": "identifier"},
         "age": {"role": "quasi-identifier", "mask": {"method": "noise", "deviation": noise}},
@@ -41,6 +50,7 @@ def policy(root: Path, noise: float, **masks: dict[str, Any]) -> str:
             "hierarchy": {"intervals": {"widths": [1000], "domain": [0, 9999]}},
         },
         "sex": {"role": "quasi-identifier", "mask": {"method": "none"}},
+        "ill": {"role": "sensitive"},
     }
     for name, mask in masks.items():
         columns[name]["mask"] = mask
@@ -49,7 +59,7 @@ def policy(root: Path, noise: float, **masks: dict[str, Any]) -> str:
         "run": {"name": "masked"},
         "table": {"path": str(root / "table.parquet"), "record_id": "who"},
         "columns": columns,
-        "guarantee": {"kind": "masked"},
+        "guarantee": {"kind": "masked", "key": "env:MASKING_KEY"},
         "output": {"path": str(root / "out"), "vault": str(root / "vault")},
     }
     file = root / "policy.yaml"
@@ -57,10 +67,65 @@ def policy(root: Path, noise: float, **masks: dict[str, Any]) -> str:
     return str(file)
 
 
-def attacked(file: str, root: Path, *more: str) -> dict[str, Any]:
-    result = CliRunner().invoke(app, ["attack", file, f"--output={root / 'attack'}", *more])
-    assert result.exit_code == 0, result.output
-    return dict(json.loads((root / "attack" / "attack.json").read_text()))
+@dataclass(frozen=True)
+class Masked:
+    """A masked release of the table, which tests share and none changes."""
+
+    root: Path
+    file: str
+    changed: tuple[str, ...]
+
+    @property
+    def values(self) -> dict[str, dict[str, Any]]:
+        """What each person's values became, by the vault."""
+        return {row["who"]: row for row in pq.read_table(self.root / "vault" / "decisions").to_pylist()}
+
+    @property
+    def pairs(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        """What is known of people, and what each of them became."""
+        became, names = self.values, ("age", "income", "sex")
+        return [tuple(row[q] for q in names) for row in rows()], [
+            tuple(became[row["who"]][q] for q in names) for row in rows()
+        ]
+
+    def attack(self, *more: str, output: Path | None = None) -> Any:
+        place = output or self.root / "attack"
+        return CliRunner().invoke(app, ["attack", self.file, f"--output={place}", *self.changed, *more])
+
+    def attacked(self, *more: str) -> dict[str, Any]:
+        result = self.attack(*more)
+        assert result.exit_code == 0, result.output
+        return dict(json.loads((self.root / "attack" / "attack.json").read_text()))
+
+
+Release = Callable[..., Masked]
+
+
+@pytest.fixture(scope="module")
+def masked(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, shared_work: list[Substitute]
+) -> Iterator[Release]:
+    """``masked(noise, changes, table=…, age=…)``: released once, with a fixed key, for all who ask for it."""
+    made: dict[str, Masked] = {}
+
+    def make(noise: float, *changed: str, table: list[dict[str, Any]] | None = None, **masks: Any) -> Masked:
+        asked = repr((noise, changed, table, masks))
+        if asked not in made:
+            root = tmp_path_factory.mktemp("masked")
+            file = policy(root, noise, table or rows(), **masks)
+            ran = release(file, *changed, root=root)
+            assert ran.code == 0, ran.err
+            made[asked] = Masked(root, file, changed)
+        return made[asked]
+
+    with production_batches(spark), sharing(shared_work), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MASKING_KEY", KEY)
+        yield make
+
+
+def only(**asked: str) -> tuple[str, ...]:
+    """Options that try nothing but what a test looks at."""
+    return tuple(f"--set=attack.{key}=[{value}]" for key, value in asked.items())
 
 
 def scaled(table: np.ndarray) -> np.ndarray:
@@ -74,15 +139,13 @@ def found(document: dict[str, Any], begins: str, cells: str = "nearest", **more:
 
 
 @pytest.mark.parametrize("noise", [1.0, 5.0])
-def test_as_many_are_found_as_two_loops_find(privrisk: Privrisk, tmp_path: Path, noise: float) -> None:
-    file = policy(tmp_path, noise)
-    ran = privrisk(file)
-    assert ran.code == 0, ran.err
-    document = attacked(file, tmp_path)
-    masked = {row["who"]: row for row in pq.read_table(tmp_path / "vault" / "decisions").to_pylist()}
+def test_as_many_are_found_as_two_loops_find(masked: Release, noise: float) -> None:
+    made = masked(noise)
+    document = made.attacked(*only(cells="nearest"))
+    values = made.values
     people = rows()
     before = np.array([[row["age"], row["income"]] for row in people])
-    after = np.array([[masked[row["who"]][name] for name in ("age", "income")] for row in people])
+    after = np.array([[values[row["who"]][name] for name in ("age", "income")] for row in people])
     sex = np.array([row["sex"] for row in people])
     # Squares of the differences in standard deviations, and 0 or 1 of what is equal or not (T20).
     near: np.ndarray = (((before[:, None] - after[None]) / before.std(axis=0)) ** 2).sum(axis=2)
@@ -101,22 +164,15 @@ def test_as_many_are_found_as_two_loops_find(privrisk: Privrisk, tmp_path: Path,
     assert document["known"]["sex"] == "by levels of its hierarchy"
 
 
-def test_rows_without_values_do_not_draw_everybody_away(
-    privrisk: Privrisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_without_values_do_not_draw_everybody_away(masked: Release) -> None:
     """Whoever takes a lost number for any number finds people by the others; by the nearest one he finds hardly any."""
-    file = policy(tmp_path, 1.0)
     table = [
         {**row, "income": None if i % 9 == 0 else row["income"], "age": None if i % 18 == 0 else row["age"]}
         for i, row in enumerate(rows())
     ]
-    pq.write_table(pa.Table.from_pylist(table), tmp_path / "table.parquet")
-    monkeypatch.setenv("MASKING_KEY", "ab" * 32)
-    changed = ("--set=columns.sex={role: insensitive}", "--set=guarantee.key=env:MASKING_KEY")
-    ran = privrisk(file, *changed)
-    assert ran.code == 0, ran.err
-    document = attacked(file, tmp_path, *changed)
-    masked = {row["who"]: row for row in pq.read_table(tmp_path / "vault" / "decisions").to_pylist()}
+    made = masked(1.0, "--set=columns.sex={role: insensitive}", table=table)
+    document = made.attacked(*only(standardization="people"))
+    values = made.values
 
     def squared(one: float | None, other: float | None, mean: float, deviation: float) -> float:
         """A number that is not known is one with the mean and the deviation of all."""
@@ -129,7 +185,7 @@ def test_rows_without_values_do_not_draw_everybody_away(
     moments = {name: (float(np.mean(values)), float(np.std(values))) for name, values in of.items()}
     apart = np.array(
         [
-            [sum(squared(one[name], masked[two["who"]][name], *moments[name]) for name in moments) for two in table]
+            [sum(squared(one[name], values[two["who"]][name], *moments[name]) for name in moments) for two in table]
             for one in table
         ]
     )
@@ -141,14 +197,9 @@ def test_rows_without_values_do_not_draw_everybody_away(
         assert right > max(N / 3, 2 * found(document, begins))
 
 
-def test_nobody_is_in_a_class_of_masked_values(privrisk: Privrisk, tmp_path: Path) -> None:
+def test_nobody_is_in_a_class_of_masked_values(masked: Release) -> None:
     """The masked row of a person is not in the class that is known of him: nothing is inferred from it."""
-    file = policy(tmp_path, 5.0)
-    as_it_is = ("--set=columns.ill={role: sensitive}",)
-    table = pq.read_table(tmp_path / "table.parquet")
-    pq.write_table(table.append_column("ill", pa.array(["flu", "cold"] * (N // 2))), tmp_path / "table.parquet")
-    assert privrisk(file, *as_it_is).code == 0
-    document = attacked(file, tmp_path, *as_it_is, "--set=attack.methods=[distance, homogeneity]")
+    document = masked(5.0).attacked(*only(methods="distance, homogeneity", cells="nearest", standardization="people"))
     assert document["methods"] == ["distance"]
     said = (
         "Not tried: 'homogeneity', as the protected table has no sensitive column that is released as it is and "
@@ -157,13 +208,11 @@ def test_nobody_is_in_a_class_of_masked_values(privrisk: Privrisk, tmp_path: Pat
     assert said in " ".join(document["notes"])
 
 
-def test_a_later_run_takes_the_vault_away(privrisk: Privrisk, tmp_path: Path) -> None:
-    file = policy(tmp_path, 1.0)
-    assert privrisk(file).code == 0
-    for path in (tmp_path / "vault" / "decisions").iterdir():
-        path.unlink()
-    (tmp_path / "vault" / "decisions").rmdir()
-    result = CliRunner().invoke(app, ["attack", file, f"--output={tmp_path / 'attack'}"])
+def test_a_later_run_takes_the_vault_away(masked: Release, tmp_path: Path) -> None:
+    made = masked(1.0)
+    shutil.copytree(made.root / "vault", tmp_path / "vault")
+    shutil.rmtree(tmp_path / "vault" / "decisions")
+    result = made.attack(f"--set=output.vault={tmp_path / 'vault'}", output=tmp_path / "attack")
     assert result.exit_code == 2
     assert "the vault no longer holds the decisions" in result.stderr
 
@@ -174,33 +223,20 @@ def by_method(document: dict[str, Any], way: str) -> float:
     return float(one["value"])
 
 
-def released(root: Path) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """What is known of people, and what each of them became."""
-    masked = {row["who"]: row for row in pq.read_table(root / "vault" / "decisions").to_pylist()}
-    names = ("age", "income", "sex")
-    return [tuple(row[q] for q in names) for row in rows()], [
-        tuple(masked[row["who"]][q] for q in names) for row in rows()
-    ]
-
-
 def right(candidates: list[set[int]]) -> float:
     return sum(1 / len(one) for i, one in enumerate(candidates) if i in one)
 
 
-TOLD = "--set=attack.methods=[distance, transparency]"
+TOLD = only(methods="transparency")
 
 
 @pytest.mark.parametrize("percent", [2.5, 20])
-def test_whoever_knows_that_ranks_were_swapped_intersects_them(
-    privrisk: Privrisk, tmp_path: Path, percent: float
-) -> None:
+def test_whoever_knows_that_ranks_were_swapped_intersects_them(masked: Release, percent: float) -> None:
     """Nin, Herranz and Torra: the rows within so many ranks in every column, and of the same sex."""
     swap = {"method": "rank-swapping", "percent": percent}
-    file = policy(tmp_path, 1.0, age=swap, income=swap)
-    ran = privrisk(file)
-    assert ran.code == 0, ran.err
-    document = attacked(file, tmp_path, TOLD)
-    before, after = released(tmp_path)
+    made = masked(1.0, age=swap, income=swap)
+    document = made.attacked(*TOLD)
+    before, after = made.pairs
     width = int(N * percent / 100)
     near = naive_masking.rank_candidates([r[:2] for r in before], [r[:2] for r in after], [width, width])
     wanted = [{j for j in of if after[j][2] == before[i][2]} for i, of in enumerate(near)]
@@ -208,20 +244,18 @@ def test_whoever_knows_that_ranks_were_swapped_intersects_them(
     assert by_method(document, "intersection") == pytest.approx(right(wanted), abs=1e-9)
     assert "as it is known how each was masked" in " ".join(document["attacks"])
     assert not [one for one in document["measures"] if one["parameters"].get("distance") == "repetition"]
-    other = ["attack", file, f"--output={tmp_path / 'attack'}", TOLD, "--set=columns.age.mask.percent=9"]
-    result = CliRunner().invoke(app, other)
+    result = made.attack(*TOLD, "--set=columns.age.mask.percent=9")
     assert result.exit_code == 2
     assert "columns.age.mask: 'transparency' takes the masks that the release was made with" in result.stderr
 
 
-def test_whoever_knows_that_columns_were_aggregated_projects_or_repeats_it(privrisk: Privrisk, tmp_path: Path) -> None:
+def test_whoever_knows_that_columns_were_aggregated_projects_or_repeats_it(masked: Release) -> None:
     """Ages apart, for which the centroids about a value are sure; then both together, for which they are a guess."""
     apart = {"method": "microaggregation", "k": 4, "algorithm": "univariate"}
     coded = {"method": "top-bottom", "quantiles": [0.1, 0.9]}
-    file = policy(tmp_path, 1.0, age=apart, income=coded)
-    assert privrisk(file).code == 0
-    document = attacked(file, tmp_path, TOLD)
-    before, after = released(tmp_path)
+    made = masked(1.0, age=apart, income=coded)
+    document = made.attacked(*TOLD)
+    before, after = made.pairs
     low, high = min(row[1] for row in after), max(row[1] for row in after)
     near = naive_masking.axis_candidates([row[:1] for row in before], [row[:1] for row in after])
 
@@ -237,10 +271,9 @@ def test_whoever_knows_that_columns_were_aggregated_projects_or_repeats_it(privr
     assert right(again) >= right(wanted)
 
     together = {"method": "microaggregation", "k": 4}
-    file = policy(tmp_path, 1.0, age=together, income=together)
-    assert privrisk(file).code == 0
-    document = attacked(file, tmp_path, TOLD)
-    before, after = released(tmp_path)
+    made = masked(1.0, age=together, income=together)
+    document = made.attacked(*TOLD)
+    before, after = made.pairs
     numbers, shown = (np.array([row[:2] for row in of]) for of in (before, after))
     spread = numbers.std(axis=0)
     # Two standardized columns: the first axis is their sum or their difference, as they are correlated.
@@ -253,25 +286,23 @@ def test_whoever_knows_that_columns_were_aggregated_projects_or_repeats_it(privr
     assert by_method(document, "repetition") == pytest.approx(right(alike), abs=1e-9)
 
 
-def test_masks_that_leave_every_row_possible_are_said(privrisk: Privrisk, tmp_path: Path) -> None:
-    file = policy(tmp_path, 1.0)
-    assert privrisk(file).code == 0
-    known = "--set=attack.intruder.columns=[age, income]"
-    document = attacked(file, tmp_path, TOLD, known)
+def test_masks_that_leave_every_row_possible_are_said(masked: Release) -> None:
+    made = masked(1.0)
+    both = only(methods="distance, transparency", cells="nearest", standardization="people")
+    document = made.attacked(*both, "--set=attack.intruder.columns=[age, income]")
     assert "leave every row possible" in " ".join(document["notes"])
     assert document["methods"] == ["distance"]
     # The sex stays as it is: of its rows one is drawn.
-    document = attacked(file, tmp_path, TOLD)
+    document = made.attacked(*TOLD)
     assert by_method(document, "intersection") == pytest.approx(2)
 
 
-def test_a_masked_sensitive_number_is_compared_if_it_is_known(privrisk: Privrisk, tmp_path: Path) -> None:
+def test_a_masked_sensitive_number_is_compared_if_it_is_known(masked: Release) -> None:
     """Two columns of noise, of which one is sensitive: found is what two loops find by all three columns."""
-    file = policy(tmp_path, 1.0)
-    sensitive = "--set=columns.income={role: sensitive, mask: {method: noise, deviation: 100}}"
-    assert privrisk(file, sensitive).code == 0
-    document = attacked(file, tmp_path, sensitive, "--set=attack.intruder.columns=[age, income, sex]")
-    before, after = released(tmp_path)
+    made = masked(1.0, "--set=columns.income={role: sensitive, mask: {method: noise, deviation: 100}}")
+    few = only(cells="nearest", standardization="people")
+    document = made.attacked(*few, "--set=attack.intruder.columns=[age, income, sex]")
+    before, after = made.pairs
     numbers, shown = (np.array([row[:2] for row in of]) for of in (before, after))
     sex = np.array([row[2] for row in before])
     near: np.ndarray = (((numbers[:, None] - shown[None]) / numbers.std(axis=0)) ** 2).sum(axis=2)
