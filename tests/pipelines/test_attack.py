@@ -188,6 +188,19 @@ def node(tree: Hierarchy, label: str | None) -> int:
 DIFFERENCES = {"nearest": naive_linkage.level_difference, "uniform": naive_linkage.drawn_difference}
 
 
+def remembered(difference: Callable[[Hierarchy, int, int], float]) -> Callable[[Hierarchy, int, int], float]:
+    """The same, looked up once for a pair of nodes: rows have few different ones."""
+    known: dict[tuple[int, int, int], float] = {}
+
+    def of(tree: Hierarchy, mine: int, theirs: int) -> float:
+        pair = id(tree), mine, theirs
+        if pair not in known:
+            known[pair] = difference(tree, mine, theirs)
+        return known[pair]
+
+    return of
+
+
 def two_loops(
     path: Path,
     rows: Sequence[Row],
@@ -204,14 +217,12 @@ def two_loops(
 
     people = forms(rows)
     protected = forms([shown[row["who"]] for row in rows])
-    found = {}
+    found, difference = {}, remembered(DIFFERENCES[cells])
     for name, known, searched in (("person", people, protected), ("row", protected, people)):
         distinct = Counter(searched)
         files = list(distinct)
         weights = [1 / len(trees)] * len(trees)
-        links = naive_linkage.linked(
-            list(trees.values()), weights, known, files, list(distinct.values()), DIFFERENCES[cells]
-        )
+        links = naive_linkage.linked(list(trees.values()), weights, known, files, list(distinct.values()), difference)
         found[name] = sum(
             1 / tied for (_, tied, near), own in zip(links, searched, strict=True) if files.index(own) in near
         )

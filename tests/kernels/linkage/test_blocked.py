@@ -12,6 +12,7 @@ from linked_files import file_of, file_of_numbers, files, noisy, weighed_file_of
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.linkage.agreement import LevelAgreement, LostWeight
 from privrisk_spark.kernels.linkage.blocked import (
     BlockedFile,
     ConsistentCells,
@@ -19,6 +20,7 @@ from privrisk_spark.kernels.linkage.blocked import (
     axis_blocks,
     consistent_blocks,
 )
+from privrisk_spark.kernels.linkage.membership import dealt_in_blocks
 from privrisk_spark.kernels.linkage.nearest import SearchedFile
 from privrisk_spark.kernels.linkage.recall import kept
 
@@ -134,12 +136,21 @@ def test_a_tie_at_the_edge_of_a_block_is_not_said_to_be_complete() -> None:
     trees = [Hierarchy.from_paths("a", [("u",), ("v",)])] * 2
     known = np.array([[0, 1]], dtype=np.int32)
     for weight, sure in ((0.5, False), (0.5 + 1e-10, False), (0.51, True), (0.49, False)):
-        file = file_of(trees, [weight, 1 - weight], [(0, 0), (1, 1)], [1, 1])
-        found, complete = BlockedFile(file, ConsistentCells((0,))).told(known)
-        assert complete.tolist() == [sure]
-        assert found.rows.tolist() == [1]
-        lost = abs(weight - 0.5) < 1e-9 or weight < 0.5
-        assert bool(kept(found, file.linked(known))[0]) is not lost
+        by_distance = file_of(trees, [weight, 1 - weight], [(0, 0), (1, 1)], [1, 1])
+        # Bits that are lost where cells differ, as far apart.
+        lost = tuple(
+            LostWeight(LevelAgreement(tree.at_depth, one.nodes, ()), (bits, 0.0, 0.0))
+            for tree, one, bits in zip(trees, by_distance.differences, (weight, 1 - weight), strict=True)
+        )
+        for file in (by_distance, replace(by_distance, differences=lost, weights=np.full(2, 0.5))):
+            blocked = BlockedFile(file, ConsistentCells((0,)))
+            found, complete = blocked.told(known)
+            got, linked, dealt_wholly = dealt_in_blocks(blocked, known, np.ones(1, dtype=np.int64))
+            assert complete.tolist() == dealt_wholly.tolist() == [sure]
+            assert found.rows.tolist() == linked.rows.tolist() == [1]
+            assert got.tolist() == [1.0, 0.0]
+            missed = abs(weight - 0.5) < 1e-9 or weight < 0.5
+            assert bool(kept(found, file.linked(known))[0]) is not missed
 
 
 def test_what_no_candidate_has_counts_to_what_is_proved() -> None:
