@@ -111,3 +111,19 @@ def test_lost_weight_is_what_lacks_of_the_greatest() -> None:
     for weights in ((3.0, 1.0, 0.0), (math.inf, 1.0, -4.0, 0.0)):
         with pytest.raises(InputError, match="one finite weight"):
             LostWeight(agreement, weights)
+
+
+def test_what_fits_lacks_nothing_and_what_does_not_lacks_its_weight() -> None:
+    """Equal, covering and suppressed cells fit, and numbers that do not disagree; a sibling and a stranger do not."""
+    tree = Hierarchy.from_paths("a", [("u", "s"), ("m", "s"), ("k", "n")])
+    nodes = np.array([0, tree.labels.index("s"), tree.root, 1, 2], dtype=np.int32)
+    for equal, weights in ((False, (3.0, 1.0, -4.0, 0.0)), (True, (5.0, 3.0, 1.0, -4.0, 0.0))):
+        misfit = LostWeight(LevelAgreement(tree.at_depth, nodes, (1,), equal), weights).misfit
+        assert misfit.cells == 5
+        lost = weights[0] - 1, weights[0] + 4
+        assert misfit.of(np.array([0], dtype=np.int32)).tolist() == [[0, 0, 0, *lost]]
+        assert not misfit.of(np.array([tree.root], dtype=np.int32)).any()
+    ends = np.array([0.0, 0.4, 2.0, -math.inf])
+    numbers = NumberAgreement(ends, np.array([0.0, 0.4, 2.0, math.inf]), np.arange(4, dtype=np.int32))
+    found = LostWeight(numbers, (3.0, 1.0, -4.0, 0.0)).misfit.of(np.array([0], dtype=np.int32))
+    assert found.tolist() == [[0, 0, 7, 0]]
