@@ -78,10 +78,20 @@ class Persons:
         number = number.reshape(-1).astype(np.int64)
         return cls(alone, owner[order].astype(np.int64), number, int(number.max(initial=-1)) + 1)
 
+    @classmethod
+    def counted(cls, count: LongArray) -> Persons:
+        """Take classes of which it is known how many persons each has, and not who is in several.
+
+        Parameters
+        ----------
+        count : ndarray of int64, shape (n_classes,)
+        """
+        none = np.zeros(0, dtype=np.int64)
+        return cls(count, none, none, 0)
+
     def only(self, places: LongArray) -> Persons:
         """Return how many persons are in some of the classes, and no longer who is in several."""
-        none = np.zeros(0, dtype=np.int64)
-        return Persons(self.count[places], none, none, 0)
+        return Persons.counted(self.count[places])
 
     @cached_property
     def count(self) -> LongArray:

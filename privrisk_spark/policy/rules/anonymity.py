@@ -12,7 +12,6 @@ from privrisk_spark.policy.anonymity import (
     KMap,
     LDiversity,
     OfColumn,
-    PSensitivity,
     TCloseness,
 )
 from privrisk_spark.policy.policy import Policy, QuasiIdentifier, Sensitive
@@ -36,12 +35,6 @@ def impossible_anonymity(policy: Policy, asked: KAnonymityGuarantee) -> Iterable
             names = ", ".join(Besides.model_fields)
             yield Fault(key, f"must hold exactly one of {names}. Got {', '.join(given) or 'none'}")
         for name, one in given.items():
-            if policy.table.entity_id is not None and not _of_persons(one):
-                yield Fault(
-                    f"{key}.{name}",
-                    "is of shares of rows, and with table.entity_id a class has persons; ask for p_sensitivity, "
-                    "l_diversity of the kind 'distinct' or k_map, or leave one of them out",
-                )
             if isinstance(one, OfColumn):
                 yield from _impossible_column(policy, f"{key}.{name}.column", one)
             else:
@@ -81,11 +74,6 @@ def _impossible_order(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fa
     for name in asked.ordered:
         if name not in known:
             yield Fault("guarantee.ordered", f"'{name}' is not a quasi-identifier{nearest(name, known)}")
-
-
-def _of_persons(one: OfColumn | KMap | DeltaPresence) -> bool:
-    """Whether a condition means the same where somebody has several rows: it counts values, or other people."""
-    return isinstance(one, PSensitivity | KMap) or (isinstance(one, LDiversity) and one.kind == "distinct")
 
 
 def _impossible_population(
