@@ -39,9 +39,9 @@ __all__ = ["Held", "Holders", "runs_of"]
 class Holders:
     """Who holds each value in each class.
 
-    A *cell* is a class with one of its values. A *holding* is a person with one of the person's values: it is in every
-    cell of this value whose class has a row of the person with it. Who holds the value of a cell are its holdings,
-    which are counted as :class:`Persons` counts persons.
+    A *cell* is a class with one of its values. Who holds the value of a cell is counted as :class:`Persons` counts who
+    is in a class. Somebody with other values in other cells may still be in one cell alone: cells of different values
+    never unite.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Holders:
     value : ndarray of int32, shape (n_cells,)
         Code of each, at least 0, ascending inside a class.
     of_cells : Persons
-        The holdings in each cell.
+        Who holds the value of each cell.
     of_classes : Persons
         The persons in each class.
     """

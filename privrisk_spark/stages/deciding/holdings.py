@@ -135,9 +135,8 @@ def collect_holders(
     values, code = _in_order(found.column(released))
     owner, who = places_of(keys, integers(found, names)), _who(found)
     first, cell = distinct_rows([owner, code])
-    # A person with a value is told from the same person with another one.
-    several, holding = distinct_rows([code, who])
-    of_cells = _beside(found, cell, np.where(who < 0, -1, holding), len(first))
+    of_cells = _beside(found, cell, who, len(first))
+    several, _ = distinct_rows([code, who])
     total = np.zeros(len(values), dtype=np.int64)
     np.add.at(total, code[who < 0], found.column(schemas.N_ROWS).to_numpy()[who < 0])
     np.add.at(total, code[several[who[several] >= 0]], 1)
