@@ -193,7 +193,8 @@ def test_people_are_those_of_a_dictionary(condition: Document) -> None:
     at = f"guarantee.also.0.{name}"
     assert list(refused(("guarantee.method", "mondrian"))) == [at]
     assert list(refused(("counting", {"plan": "shuffle"}))) == [at]
-    assert list(refused(("guarantee.scheme", "scheme.json"))) == [at]
+    applied = changed(asked(("also", [condition])) | {"dictionary": KNOWN}, ("guarantee.scheme", "scheme.json"))
+    assert parse(applied).guarantee.asks_population
     swapped = [{"delta_presence": {"at_least": 0.6, "at_most": 0.5}}]
     (fault,) = refused(("guarantee.also", swapped)).items()
     assert fault == ("guarantee.also.0.delta_presence.at_least", "must be at most at_most, 0.5. Got 0.6")

@@ -89,8 +89,6 @@ def _impossible_population(
         yield Fault(key, "looks people up on the driver, and counting.plan is 'shuffle'; choose 'sorted' or 'auto'")
     if asked.local:
         yield Fault(key, f"is counted by schemes of the whole table, and '{asked.method}' has none; choose 'best'")
-    if asked.scheme is not None:
-        yield Fault(key, "is not available with guarantee.scheme; leave one of them out")
     if isinstance(one, DeltaPresence) and one.at_least > one.at_most:
         yield Fault(f"{key}.at_least", f"must be at most at_most, {one.at_most:g}. Got {one.at_least:g}")
 

@@ -32,13 +32,13 @@ from privrisk_spark.kernels.recoding.full_domain import FullDomain
 from privrisk_spark.kernels.recoding.holders import Held
 from privrisk_spark.kernels.recoding.listed import keys_of
 from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
-from privrisk_spark.kernels.recoding.population import Population
+from privrisk_spark.kernels.recoding.population import Population, reached
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme
 from privrisk_spark.kernels.recoding.searches import ENUMERATED, SEARCHES
 from privrisk_spark.kernels.search.rules import decide_at, generalizing
 from privrisk_spark.planning.recoding import conditions, sensitive_of, shares_of
 from privrisk_spark.planning.rules import Recoding
-from privrisk_spark.planning.schemes import drift
+from privrisk_spark.planning.schemes import drift, refuse_other_population
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.schemes import FittedPartition
@@ -151,6 +151,8 @@ def chosen_scheme(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple
             raise CheckError(impossible(problem, asked))
         refuse_nothing(found.facts, asked)
         return found, ChosenRule(_named(found), _levels(inputs, found), _section(inputs, problem, found))
+    if asked.asks_population:
+        refuse_other_population(given, _stored_people(inputs).population)
     levels = {column.name: column.level for column in given.columns}
     held = problem.scheme(tuple(levels[name] for name in inputs.hierarchies))
     if not problem.keeps_limit(held.facts):
@@ -196,7 +198,13 @@ def collect_problem(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> Pro
 
 
 def _population(inputs: RuleInputs, table: FullDomain) -> Population:
-    """Look classes up among the people of the dictionary.
+    """Look classes up among the people of the dictionary."""
+    counts = _stored_people(inputs)
+    return Population.counted(counts.load(), counts.axes, table.vectors)
+
+
+def _stored_people(inputs: RuleInputs) -> StoredCounts:
+    """Counts of the dictionary whose people classes are held against.
 
     Raises
     ------
@@ -209,7 +217,18 @@ def _population(inputs: RuleInputs, table: FullDomain) -> Population:
             "counting.plan: the dictionary was counted by 'shuffle', and k_map and delta_presence look it up on the "
             "driver; raise counting.sorted_vectors if the driver has the memory, or use coarser hierarchies."
         )
-    return Population.counted(counts.load(), counts.axes, table.vectors)
+    return counts
+
+
+def _people(inputs: RuleInputs, problem: Problem, scheme: Scheme) -> dict[str, Any]:
+    """What the people of the dictionary come to in the released classes, and which people these are."""
+    counts, table = _stored_people(inputs), problem.measured.table
+    classes = table.classes(scheme.levels)
+    fewest, share = reached(classes.only(np.flatnonzero(problem.released(classes))), _population(inputs, table))
+    return {
+        "people": {"fewest": fewest, "greatest_share": share},
+        "population": {"digest": counts.population, "people": counts.dictionary_rows},
+    }
 
 
 def _stored(inputs: RuleInputs, problem: Problem, scheme: Scheme) -> StoredLevels:
@@ -218,6 +237,10 @@ def _stored(inputs: RuleInputs, problem: Problem, scheme: Scheme) -> StoredLevel
     suppressed = problem.suppressed(scheme.levels)
     heights = tuple(hierarchy.height for hierarchy in inputs.hierarchies.values())
     return StoredLevels.of_scheme(scheme.levels, table.vectors[suppressed], heights, inputs.scratch.directory("scheme"))
+
+
+def _said(name: str, value: float | None) -> dict[str, str | int | float]:
+    return {name: "of no class" if value is None else value}
 
 
 def _named(scheme: Scheme) -> str:
@@ -231,6 +254,9 @@ def _levels(inputs: RuleInputs, scheme: Scheme) -> dict[str, int]:
 def _section(inputs: RuleInputs, problem: Problem, scheme: Scheme, drifted: Mapping[str, Any] | None = None) -> Section:
     """What is said of the scheme, exact, for the vault."""
     levels, facts, metric = _levels(inputs, scheme), scheme.facts, problem.metric.name
+    asked = inputs.policy.guarantee
+    of_people = isinstance(asked, KAnonymityGuarantee) and asked.asks_population
+    people = _people(inputs, problem, scheme) if of_people else {}
     figures = {
         "levels": levels,
         "suppressed": facts.suppressed,
@@ -240,6 +266,7 @@ def _section(inputs: RuleInputs, problem: Problem, scheme: Scheme, drifted: Mapp
         "optimal": scheme.optimal,
         "gap": scheme.gap if isfinite(scheme.gap) else None,
         **(drifted or {}),
+        **people,
     }
     told: dict[str, str | int | float] = {
         **{f"level of '{name}'": level for name, level in levels.items()},
@@ -268,6 +295,12 @@ def _section(inputs: RuleInputs, problem: Problem, scheme: Scheme, drifted: Mapp
             "approved by": drifted["scheme"]["approved_by"],
             "approved at": drifted["scheme"]["approved_at"],
         }
+        if of_people and fitted.get("people") is not None:
+            for name, key in (
+                ("fewest people of the dictionary of a released class", "fewest"),
+                ("greatest share of them in a released class", "greatest_share"),
+            ):
+                told |= _said(name, people["people"][key]) | _said(f"{name} when it was fitted", fitted["people"][key])
         if best is not None:
             told[f"metric '{metric}' of the best scheme of this table"] = best["value"]
             told["levels of the best scheme of this table"] = "(" + ", ".join(map(str, best["levels"])) + ")"

@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from product import Privrisk, Ran
-from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
@@ -800,11 +799,43 @@ def test_what_the_dictionary_does_not_allow_is_not_published(
     assert unpublished(tmp_path / "b")
 
 
-def test_a_scheme_is_not_fitted_to_people(
-    policy: Make, register: dict[str, Any], spark: SparkSession, tmp_path: Path
+@pytest.mark.usefixtures("spark")
+def test_a_scheme_is_held_against_the_people_it_was_fitted_to(
+    privrisk: Privrisk, policy: Make, register: dict[str, Any], tmp_path: Path
 ) -> None:
-    del spark
-    file = policy(register, also=[{"k_map": {"k": 3}}])
-    ran = CliRunner().invoke(app, ["fit", file, "--output", str(tmp_path / "scheme")])
-    assert ran.exit_code == 2, ran.output
-    assert "guarantee.also: k_map and delta_presence are held against the dictionary" in ran.stderr
+    share = 60 / len(ROWS)
+    asked = {"also": [{"k_map": {"k": 12}}, {"delta_presence": {"at_most": 0.45}}], "suppression_limit": share}
+    file, scheme = policy(register, metric="classes", **asked), tmp_path / "fit" / "scheme.json"
+    for arguments in (["fit", file, f"--output={scheme.parent}"], ["approve", str(scheme), "--by", "An Officer"]):
+        ran = CliRunner().invoke(app, arguments)
+        assert ran.exit_code == 0, ran.output
+    fitted = json.loads(scheme.read_text())
+    levels = tuple(column["level"] for column in fitted["columns"])
+    classes = TABLE.classes(levels)
+    counted = {cells: (len(rows), consistent(cells, people())) for cells, rows in classes.items()}
+    released = {cells: (f, of) for cells, (f, of) in counted.items() if f >= 3 and of >= 12 and f / of <= 0.45}
+    assert fitted["population"]["people"] == len(people())
+    assert fitted["achieved"]["people"] == {
+        "fewest": min(of for _, of in released.values()),
+        "greatest_share": pytest.approx(max(f / of for f, of in released.values())),
+    }
+    # The next batch, the same people in another order, counted by another plan.
+    pq.write_table(arrow(ROWS[:-9]), tmp_path / "in" / "t.parquet")
+    register_file = tmp_path / "people" / "t.parquet"
+    whole = pq.read_table(register_file)
+    pq.write_table(whole.take(list(reversed(range(whole.num_rows)))), register_file)
+    by_scheme = policy({**register, "counting": {"plan": "sorted"}}, metric="classes", **asked)
+    ran_by = privrisk(by_scheme, f"--scheme={scheme}", root=tmp_path / "next")
+    assert ran_by.code == 0, ran_by.err
+    told = ran_by.summary["recoding"]
+    assert told["fitted"]["people"] == fitted["achieved"]["people"]
+    assert told["people"]["fewest"] >= 12
+    assert told["people"]["greatest_share"] <= 0.45
+    report = (ran_by.root / "vault" / "report.html").read_text()
+    assert "fewest people of the dictionary of a released class when it was fitted" in report
+    # One of them is somebody else.
+    pq.write_table(pa.concat_tables([whole.slice(1), whole.slice(5, 1)]), register_file)
+    refused = privrisk(by_scheme, f"--scheme={scheme}", root=tmp_path / "others")
+    assert refused.code == 2, refused.err
+    assert "dictionary: must hold the people that the scheme of" in refused.err
+    assert unpublished(tmp_path / "others")
