@@ -18,6 +18,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.lattice.lattice import Lattice
+from privrisk_spark.kernels.numeric.distinct import distinct_keys
 from privrisk_spark.kernels.recoding.holders import Held, Holders
 from privrisk_spark.kernels.recoding.persons import Persons
 
@@ -271,9 +272,10 @@ def united(held: Held, of: LongArray, n_classes: int) -> Held:
 
 def _added(runs: SensitiveRuns, of: LongArray, n_classes: int) -> SensitiveRuns:
     """Values whose rows are added up."""
-    values = int(runs.value.max()) + 1 if len(runs.value) else 1
-    pair, owner = np.unique(of[runs.owner] * values + runs.value, return_inverse=True)
-    count = np.zeros(len(pair), dtype=np.int64)
-    np.add.at(count, owner.reshape(-1), runs.count)
+    values = int(runs.value.max(initial=0)) + 1
+    key = of[runs.owner] * values + runs.value
+    first, run = distinct_keys(key, n_classes * values)
+    pair = key[first]
+    count = np.bincount(run, weights=runs.count, minlength=len(pair)).astype(np.int64)  # exact, as below 2^53 in all
     start = np.concatenate([[0], np.cumsum(np.bincount(pair // values, minlength=n_classes))]).astype(np.int64)
     return SensitiveRuns(start, (pair % values).astype(np.int32), count)

@@ -29,7 +29,7 @@ import numpy as np
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
-from privrisk_spark.kernels.numeric.distinct import distinct_rows
+from privrisk_spark.kernels.numeric.distinct import distinct_keys, distinct_rows
 from privrisk_spark.kernels.recoding.persons import Persons
 
 __all__ = ["Held", "Holders", "runs_of"]
@@ -140,12 +140,14 @@ class Holders:
     def united(self, of: LongArray, n_classes: int) -> Holders:
         """Return those of classes that are unions: class ``of[j]`` takes in class ``j``; each takes in one."""
         values = int(self.value.max(initial=0)) + 1
-        key, cell = np.unique(of[self.owner] * values + self.value, return_inverse=True)
+        pairs = of[self.owner] * values + self.value
+        first, cell = distinct_keys(pairs, n_classes * values)
+        key = pairs[first]
         start = np.concatenate([[0], np.cumsum(np.bincount(key // values, minlength=n_classes))]).astype(np.int64)
         return Holders(
             start,
             (key % values).astype(np.int32),
-            self.of_cells.united(cell.reshape(-1), len(key)),
+            self.of_cells.united(cell, len(key)),
             self.of_classes.united(of, n_classes),
         )
 
