@@ -111,10 +111,10 @@ class Holders:
         """Classes."""
         return len(self.class_start) - 1
 
-    @cached_property
+    @property
     def owner(self) -> LongArray:
         """Class of each cell, ndarray of int64, shape (n_cells,)."""
-        return np.repeat(np.arange(self.n_classes), np.diff(self.class_start))
+        return self.runs.owner
 
     @cached_property
     def runs(self) -> SensitiveRuns:
