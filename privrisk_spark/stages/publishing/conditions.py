@@ -16,7 +16,7 @@ from privrisk_spark.engine.grounds import grounds_of
 from privrisk_spark.engine.population import PeopleOf
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.value_codes import labels_of
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import CheckError, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.classes.closeness import TableDistribution
@@ -64,11 +64,23 @@ def measure_conditions(
     Returns
     -------
     dict of words to number of classes
+
+    Raises
+    ------
+    CheckError
+        If the files hold values of a column that the table does not have.
+    InputError
+        If there are more tuples than the driver may hold.
     """
     if not asked.also:
         return {}
     labels = [f"a{i}" for i in range(len(hierarchies))]
-    of_values = {name: _collect(release.frame().groupBy(*labels, columns[name]), most) for name in sensitive_of(asked)}
+    of_values = {}
+    for name in sensitive_of(asked):
+        value = columns[name]
+        # A file of lines has texts, which are read as what they were written from; equal values are one then.
+        as_written = F.col(value).cast(table.schema[value].dataType).alias(value)
+        of_values[name] = _collect(release.frame().groupBy(*labels, as_written), most)
     alike = next(iter(of_values.values())) if of_values else _collect(release.frame().groupBy(*labels), most)
     alike = alike.group_by(labels).aggregate([(schemas.N_ROWS, "sum")]).rename_columns([*labels, schemas.N_ROWS])
     owner, keys = _classes(alike, labels)
@@ -83,7 +95,14 @@ def measure_conditions(
         value, of_persons = columns[name], name in shares
         number = F.count_distinct(schemas.ENTITY) if of_persons else F.count("*")
         whole = table.frame().groupBy(value).agg(number.alias(schemas.N_ROWS)).toArrow().sort_by(value)
-        code = pc.index_in(found.column(value), value_set=whole.column(value)).to_numpy().astype(np.int64)
+        code = pc.index_in(found.column(value), value_set=whole.column(value)).combine_chunks()
+        if code.null_count:
+            raise CheckError(
+                f"Not published. columns.{name}: the files hold {code.null_count:,} values that the table does not have "
+                "in some class, and what is asked of its values need not hold of these. CSV has timestamps to the "
+                "millisecond: round the column, or choose output.format 'parquet'."
+            )
+        code = code.to_numpy().astype(np.int64)
         owner, _ = _classes(found, labels)
         if members is not None and size is not None and of_persons:
             who = collect_owners(members, hierarchies, found, value=value, most=most)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.errors import InputError, InternalError
+from privrisk_spark.errors import CheckError, InputError, InternalError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.anonymity import Besides, KAnonymityGuarantee
 from privrisk_spark.stages.publishing.conditions import measure_conditions
@@ -75,6 +75,16 @@ def test_classes_that_miss_what_is_asked_are_counted(spark: SparkSession, parts:
     assert 0 < min(found.values()) < 4, "some fail and some do not"
 
 
+def test_values_that_the_table_does_not_have_are_not_published(spark: SparkSession) -> None:
+    release = Batches.of_frame(
+        spark.createDataFrame([("a", "x", "1.5"), ("a", "x", "2")], "a0 string, a1 string, r0 string")
+    )
+    table = Batches.of_frame(spark.createDataFrame([(1.5,), (2.25,)], "r0 double"))
+    guarantee = asked({"p_sensitivity": {"column": "cost", "p": 2}})
+    with pytest.raises(CheckError, match=r"columns\.cost: the files hold 1 values that the table does not have"):
+        measure_conditions(guarantee, release, table, {"cost": "r0"}, ROOTS, most=100)
+
+
 def test_nothing_is_looked_at_where_nothing_is_asked(spark: SparkSession) -> None:
     rows = Batches.of_frame(spark.createDataFrame(ROWS, SCHEMA))
     assert measure_conditions(asked(), rows, rows, {}, ROOTS, most=100) == {}
@@ -100,9 +110,12 @@ OWNED: list[tuple[str, str, float | None, str]] = [
 ]
 
 
-def of_owned(spark: SparkSession, rows: list[tuple[str, str, float | None, str]], parts: int) -> dict[str, int]:
+def of_owned(
+    spark: SparkSession, rows: list[tuple[str, str, float | None, str]], parts: int, kind: str = "double"
+) -> dict[str, int]:
     """Failing classes of the files of all that is owned, where MEMBERS are of ``rows``."""
-    files = spark.createDataFrame([row[:3] for row in OWNED], "a0 string, a1 string, r0 double").repartition(parts)
+    held = [(*row[:2], row[2] if kind == "double" or row[2] is None else str(row[2])) for row in OWNED]
+    files = spark.createDataFrame(held, f"a0 string, a1 string, r0 {kind}").repartition(parts)
     table = spark.createDataFrame([row[2:] for row in OWNED], f"r0 double, {schemas.ENTITY} string")
     nodes = [{label: node for node, label in enumerate(tree.labels)} for tree in ROOTS]
     numbers = [(nodes[0][a], nodes[1][b], who, value, 1) for a, b, value, who in rows]
@@ -118,9 +131,10 @@ def of_owned(spark: SparkSession, rows: list[tuple[str, str, float | None, str]]
     return measure_conditions(guarantee, *batches, {"cost": "r0"}, ROOTS, None, Batches.of_frame(members), most=100)
 
 
-@pytest.mark.parametrize("parts", [1, 4])
-def test_shares_are_of_the_persons_whose_the_released_rows_are(spark: SparkSession, parts: int) -> None:
-    found = of_owned(spark, OWNED, parts)
+@pytest.mark.parametrize(("parts", "kind"), [(1, "double"), (4, "string")])
+def test_shares_are_of_the_persons_whose_the_released_rows_are(spark: SparkSession, parts: int, kind: str) -> None:
+    """Files of lines hold texts: NaN, -0.0 and 0.0 among them."""
+    found = of_owned(spark, OWNED, parts, kind)
     assert list(found.values()) == [
         2,  # all of the persons of (a, x) hold 1.0, and all of (b, x) hold 0
         2,  # (a, x): two of two hold 1.0, so nobody certainly does not; (b, x): one value
