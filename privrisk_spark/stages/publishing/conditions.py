@@ -98,9 +98,9 @@ def measure_conditions(
         code = pc.index_in(found.column(value), value_set=whole.column(value)).combine_chunks()
         if code.null_count:
             raise CheckError(
-                f"Not published. columns.{name}: the files hold {code.null_count:,} values that the table does not have "
-                "in some class, and what is asked of its values need not hold of these. CSV has timestamps to the "
-                "millisecond: round the column, or choose output.format 'parquet'."
+                f"Not published. columns.{name}: the files hold {code.null_count:,} values that the table has not, "
+                "and what is asked of its values need not hold of these. CSV has timestamps to the millisecond: round "
+                "the column, or choose output.format 'parquet'."
             )
         code = code.to_numpy().astype(np.int64)
         owner, _ = _classes(found, labels)
