@@ -22,6 +22,7 @@ from privrisk_spark.kernels.classes.criteria import (
 )
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
+from privrisk_spark.kernels.recoding.holders import Holders
 from privrisk_spark.kernels.recoding.local.partition import Partition
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.persons import Persons
@@ -30,7 +31,8 @@ from privrisk_spark.kernels.recoding.problem import Condition, held_to
 EIGHT = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation")
 
 Labels = list[list[list[int]]]
-Rows = list[tuple[int, ...]]
+Row = tuple[int, ...]
+Rows = list[Row]
 Held = list[int]
 
 
@@ -101,6 +103,20 @@ def table_with_values(labels: Labels, rows: Rows, held: Held) -> FullDomain:
     runs = SensitiveRuns(np.array(start), np.array(value, dtype=np.int32), np.array(count, dtype=np.int64))
     vectors = np.array(different, dtype=np.int32).reshape(len(different), len(labels))
     return FullDomain.of([np.array(of, dtype=np.int32) for of in labels], vectors, counts, [runs])
+
+
+def holders_of(places: Sequence[Row], who: Sequence[int], held: Sequence[int], n_classes: int) -> Holders:
+    """Holders of rows whose distinct record is the first number of each place."""
+    owner = np.array([place[0] for place in places], dtype=np.int64)
+    return Holders.of(owner, np.array(held, dtype=np.int64), np.array(who, dtype=np.int64), n_classes)
+
+
+def table_of_holders(labels: Labels, rows: Rows, who: Sequence[int], held: Held) -> FullDomain:
+    """The table of distinct rows, of the persons whose they are, and of who holds which value."""
+    table = table_of(labels, rows, who)
+    place = {tuple(int(code) for code in row): i for i, row in enumerate(table.vectors)}
+    holders = holders_of([(place[row],) for row in rows], who, held, len(place))
+    return FullDomain.of(table.ancestors, table.vectors, table.counts, [holders], table.persons)
 
 
 def conditions(held: Held) -> list[Condition]:

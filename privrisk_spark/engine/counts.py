@@ -42,6 +42,9 @@ class StoredCounts:
     dictionary_rows : int
     token : str
         Identity of this count: a later one may lie in the same directory, and workers live on.
+    population : str or None
+        Digest of the people, where a scheme is held against them
+        (:func:`privrisk_spark.engine.chains.population_digest`).
     """
 
     plan: Held
@@ -49,6 +52,7 @@ class StoredCounts:
     axes: tuple[Axis, ...]
     dictionary_rows: int
     token: str
+    population: str | None = None
 
     def load(self) -> Counts:
         """Map the arrays; once per process."""

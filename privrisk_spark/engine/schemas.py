@@ -26,7 +26,7 @@ TUPLES    ``n<i>`` int node, ``r<i>`` released column i, ``n_rows`` long: what i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -167,15 +167,16 @@ def cells(k: int, *, noisy: bool) -> T.StructType:
     return T.StructType(fields)
 
 
-def members(frame: T.StructType, k: int) -> T.StructType:
-    """Schema of MEMBERS of an ENCODED frame."""
+def members(frame: T.StructType, k: int, valued: Sequence[str] = ()) -> T.StructType:
+    """Schema of MEMBERS of an ENCODED frame, with the values of some of its columns ``r<j>``."""
     there = frame.fieldNames()
     nodes_of = [T.StructField(name, T.IntegerType(), False) for name in nodes(k)]
     entity = [T.StructField(ENTITY, T.StringType())] if ENTITY in there else []
     weight = [T.StructField(MILLIONTHS, T.LongType(), False)] if SAMPLE_WEIGHT in there else []
     kept = [name for name in there if re.fullmatch(r"r\d+", name)]
     words = [T.StructField(name, T.LongType()) for name in kept_words(len(kept))] if entity and kept else []
-    return T.StructType([*nodes_of, *entity, *words, T.StructField(N_ROWS, T.LongType(), False), *weight])
+    values = [frame[name] for name in valued]
+    return T.StructType([*nodes_of, *entity, *words, *values, T.StructField(N_ROWS, T.LongType(), False), *weight])
 
 
 def tuples(frame: T.StructType, k: int) -> T.StructType:

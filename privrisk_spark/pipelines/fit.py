@@ -2,6 +2,8 @@
 
 read → encode → search → write
 
+Where classes are held against the people of a dictionary, these are counted before the search.
+
 What is written, ``scheme.json``, holds exact figures of the table: it is for the trusted zone alone.
 """
 
@@ -12,6 +14,7 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 
+from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import ConfigError, Fault, SchemaError
@@ -22,17 +25,19 @@ from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.places import refuse_input
 from privrisk_spark.planning.rules import Recoding
-from privrisk_spark.planning.schemes import fitted_partition, fitted_scheme
+from privrisk_spark.planning.schemes import fitted_partition, fitted_scheme, population_of
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.schemes import FittedPartition, FittedScheme
 from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.deciding.local import fitted_tree
 from privrisk_spark.stages.deciding.recode import chosen_scheme, collect_problem
 from privrisk_spark.stages.deciding.rules import RuleInputs
 from privrisk_spark.stages.tables.completeness import collect_files_read
+from privrisk_spark.stages.tables.encode import dictionary_rows
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.tidying import collect_values_read
 
@@ -40,7 +45,7 @@ SCHEME = "scheme.json"
 
 FILES = (SCHEME, "status.json", "unknown_values", ".lock")
 
-READ = ("table",)
+READ = ("table", "dictionary")
 """Parts of a policy that name the tables that are read."""
 
 STAGES = 4
@@ -62,11 +67,6 @@ def refuse_other_guarantees(policy: Policy) -> None:
     if asked.ordered:
         rule = "cuts at medians, which are those of one table; leave it out to fit a scheme"
         raise ConfigError([Fault("guarantee.ordered", rule)])
-    if asked.asks_population:
-        rule = (
-            "k_map and delta_presence are held against the dictionary of each release; leave them out to fit a scheme"
-        )
-        raise ConfigError([Fault("guarantee.also", rule)])
     if asked.scheme is not None:
         raise ConfigError([Fault("guarantee.scheme", "is what `privrisk fit` writes; leave it out to fit one")])
 
@@ -118,6 +118,11 @@ def fit(
             if table is None:
                 collect_files_read(spark, policy.table, sources.opened["table"].as_read, key="table")
             collect_values_read(sources.opened["table"])
+            people = population_of(policy)
+            if people is not None and people.table is not None:
+                opened = sources.opened[people.key]
+                collect_files_read(spark, people.table, opened.as_read, key=people.key)
+                collect_values_read(opened)
             hierarchies = open_hierarchies(policy, sources)
             recoding = decision_of(policy).procedure(hierarchies)
             assert isinstance(recoding, Recoding), "a table is recoded to be k-anonymous"
@@ -130,8 +135,12 @@ def fit(
                 raise SchemaError("table: it has no rows.")
             stage.sentence = "Encoded every value as an integer code."
         with progress.stage("search") as stage:
+            counted: tuple[StoredCounts, ...] = ()
+            if people is not None:
+                coded = dictionary_rows(rows, sources.dictionaries.get(people.name), people, hierarchies)
+                counted = (collect_held(scratch, coded, policy, hierarchies, people),)
             disclosure = disclosure_of(policy, hierarchies, axes(policy, hierarchies))
-            inputs = RuleInputs(scratch, disclosure, (), policy, hierarchies, n_rows)
+            inputs = RuleInputs(scratch, disclosure, counted, policy, hierarchies, n_rows)
             problem = collect_problem(inputs, rows, recoding)
             scheme: FittedScheme | FittedPartition
             if recoding.asked.local:

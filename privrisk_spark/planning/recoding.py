@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 
 from privrisk_spark.kernels.arrays import IntArray
 from privrisk_spark.kernels.classes.closeness import TableDistribution
@@ -39,11 +40,28 @@ def sensitive_of(asked: KAnonymityGuarantee) -> list[str]:
     return list(dict.fromkeys(one.column for one in every if isinstance(one, OfColumn)))
 
 
+def shares_of(asked: KAnonymityGuarantee) -> list[str]:
+    """Sensitive columns that shares are asked of, in the order of :func:`sensitive_of`.
+
+    Where somebody has several rows these are shares of persons, and it must be known who holds which value; of other
+    columns it is enough to know which values there are.
+    """
+    every = [one for part in asked.also for one in part.given.values() if isinstance(one, OfColumn)]
+    return [name for name in sensitive_of(asked) if any(one.column == name and _is_of_shares(one) for one in every)]
+
+
+def _is_of_shares(asked: OfColumn) -> bool:
+    """Whether more is asked than how many values there are."""
+    return not (isinstance(asked, PSensitivity) or (isinstance(asked, LDiversity) and asked.kind == "distinct"))
+
+
 def conditions(
     asked: KAnonymityGuarantee,
     distributions: Mapping[str, TableDistribution],
     grounds: Mapping[int, IntArray] | None = None,
     population: Population | None = None,
+    *,
+    persons: Collection[str] = (),
 ) -> tuple[Condition, ...]:
     """Return what every released class must meet: k first, then what is asked besides, in the order of the policy.
 
@@ -56,13 +74,16 @@ def conditions(
         By the place in ``also`` of a hierarchical distance: the node of each value at each level.
     population : Population, optional
         Where people of the dictionary are asked about.
+    persons : collection of str
+        Sensitive columns of which it is known who holds which value; their distributions are of persons, too.
     """
     at, found = {name: i for i, name in enumerate(distributions)}, [at_least(asked.k)]
     for place, part in enumerate(asked.also):
         for one in part.given.values():
             if isinstance(one, OfColumn):
                 ground = () if grounds is None or place not in grounds else (grounds[place],)
-                found.append(_held(one, distributions[one.column], at[one.column], ground))
+                column = one.column
+                found.append(_held(one, distributions[column], at[column], ground, persons=column in persons))
             else:
                 assert population is not None, "the people of the dictionary were counted"
                 found.append(_held_to(one, population))
@@ -75,25 +96,28 @@ def _held_to(asked: KMap | DeltaPresence, population: Population) -> Condition:
     return delta_presence(asked.at_least, asked.at_most, population)
 
 
-def _held(asked: OfColumn, table: TableDistribution, attribute: int, ground: tuple[IntArray, ...]) -> Condition:
+def _held(
+    asked: OfColumn, table: TableDistribution, attribute: int, ground: tuple[IntArray, ...], *, persons: bool
+) -> Condition:
+    of = partial(held_to, attribute=attribute, persons=persons)
     match asked:
         case LDiversity(kind="distinct", l=least):
-            return held_to(DISTINCT_DIVERSITY, least, attribute=attribute)
+            return of(DISTINCT_DIVERSITY, least)
         case LDiversity(kind="entropy", l=least):
-            return held_to(ENTROPY_DIVERSITY, least, attribute=attribute)
+            return of(ENTROPY_DIVERSITY, least)
         case LDiversity(l=least, c=float(c)):
-            return held_to(RECURSIVE_C, c, int(least), attribute=attribute)
+            return of(RECURSIVE_C, c, int(least))
         case PSensitivity(p=least):
-            return held_to(P_SENSITIVITY, least, attribute=attribute)
+            return of(P_SENSITIVITY, least)
         case TCloseness(t=most, distance=distance):
-            return held_to(CLOSENESS[distance], most, table, *ground, attribute=attribute)
+            return of(CLOSENESS[distance], most, table, *ground)
         case AlphaBound(alpha=most):
-            return held_to(ALPHA, most, attribute=attribute)
+            return of(ALPHA, most)
         case BetaLikeness(beta=most, enhanced=enhanced):
             criterion = ENHANCED_BETA_LIKENESS if enhanced else BETA_LIKENESS
-            return held_to(criterion, most, table, attribute=attribute)
+            return of(criterion, most, table)
         case DeltaDisclosure(delta=below):
-            return held_to(DELTA_DISCLOSURE, below, table, attribute=attribute)
+            return of(DELTA_DISCLOSURE, below, table)
     raise AssertionError(f"a condition of the kind {type(asked).__name__} is not known")
 
 
@@ -104,35 +128,40 @@ def asked_in_words(asked: KAnonymityGuarantee, unit: str) -> list[str]:
     ----------
     asked : KAnonymityGuarantee
     unit : str
-        What is counted, such as ``rows``.
+        What is counted: ``rows`` or ``persons``.
     """
     found = [f"at least {asked.k:,} {unit}"]
-    return found + [_in_words(one) for part in asked.also for one in part.given.values()]
+    return found + [_in_words(one, unit) for part in asked.also for one in part.given.values()]
 
 
-def _in_words(asked: OfColumn | KMap | DeltaPresence) -> str:
+def _in_words(asked: OfColumn | KMap | DeltaPresence, unit: str) -> str:
     match asked:
         case KMap(k=least):
             return f"at least {least:,} people of the dictionary"
         case DeltaPresence(at_least=least, at_most=most):
             floor = f"at least {least:g} and " if least else ""
-            return f"rows for {floor}at most {most:g} of its people of the dictionary"
+            return f"{unit} for {floor}at most {most:g} of its people of the dictionary"
     of = f"of '{asked.column}'"
+    # Of somebody who holds several values each counts: what adds up to 1 are shares of the pairs.
+    pairs = f"pairs of a person and a value {of}" if unit == "persons" else None
     match asked:
         case LDiversity(kind="distinct", l=least):
             return f"at least {least:g} distinct values {of}"
         case LDiversity(kind="entropy", l=least):
-            return f"values {of} with an entropy of at least ln {least:g}"
+            return f"{pairs or f'values {of}'} with an entropy of at least ln {least:g}"
         case LDiversity(l=least, c=float(c)):
-            return f"recursive ({c:g}, {least:g})-diversity {of}"
+            return f"recursive ({c:g}, {least:g})-diversity {of}{' by persons' if pairs else ''}"
         case PSensitivity(p=least):
             return f"at least {least:,} distinct values {of}"
         case TCloseness(t=most, distance=distance):
-            return f"a distribution {of} within {most:g} of the table's ({distance} distance)"
+            what = f"a distribution of {pairs}" if pairs else f"a distribution {of}"
+            return f"{what} within {most:g} of the table's ({distance} distance)"
         case AlphaBound(alpha=most):
-            return f"no value {of} in more than a share of {most:g}"
+            return f"no value {of} in more than a share of {most:g}{' of its persons' if pairs else ''}"
         case BetaLikeness(beta=most, enhanced=enhanced):
-            return f"no share {of} more than {most:g} times above the table's{' (enhanced)' if enhanced else ''}"
+            share = f"share of {pairs}" if pairs else f"share {of}"
+            return f"no {share} more than {most:g} times above the table's{' (enhanced)' if enhanced else ''}"
         case DeltaDisclosure(delta=below):
-            return f"shares {of} whose ratio to the table's has a logarithm below {below:g}"
+            shares = f"shares of {pairs}" if pairs else f"shares {of}"
+            return f"{shares} whose ratio to the table's has a logarithm below {below:g}"
     raise AssertionError(f"a condition of the kind {type(asked).__name__} is not known")

@@ -14,6 +14,7 @@ from privrisk_spark.kernels.recoding.metrics import Facts
 from privrisk_spark.planning.history import hierarchy_digests
 from privrisk_spark.planning.trees import written_tree
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
+from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.schemes import FittedPartition, FittedScheme, read_scheme
 
@@ -82,6 +83,39 @@ def _differences(
             yield Fault(f"columns.{name}.nulls", f"must be '{column.nulls}', as in the scheme")
 
 
+def population_of(policy: Policy) -> OneDictionary | None:
+    """Return the dictionary whose people classes are held against; None where nothing is asked of any."""
+    assert isinstance(policy.guarantee, KAnonymityGuarantee)
+    if not policy.guarantee.asks_population:
+        return None
+    (one,) = policy.dictionaries
+    return one
+
+
+def refuse_other_population(given: FittedScheme, digest: str | None) -> None:
+    """Refuse a scheme that was held against other people than those of the policy's dictionary.
+
+    Parameters
+    ----------
+    given : FittedScheme
+    digest : str or None
+        Of the dictionary's people, as they were counted.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if given.population is None:
+        fault = "does not say which people its classes were held against; fit another"
+        raise ConfigError([Fault(_KEY, fault)])
+    if given.population.digest != digest:
+        rule = (
+            f"must hold the people that the scheme of {given.date} was held against, consistent with classes by the "
+            "same rule, and does not. Name that dictionary as it was, or fit a scheme to this one and have it approved"
+        )
+        raise ConfigError([Fault("dictionary", rule)])
+
+
 def guarantee_of(policy: Policy) -> dict[str, Any]:
     """What a scheme is fitted to: the guarantee, but for where a scheme is read from and how it is searched."""
     assert isinstance(policy.guarantee, KAnonymityGuarantee)
@@ -107,7 +141,7 @@ def fitted_scheme(
         Business date.
     """
     columns = [{**column, "level": figures["levels"][column["name"]]} for column in _columns(policy, hierarchies)]
-    searched = {key: figures[key] for key in ("nodes_evaluated", "optimal")}
+    searched = {key: figures[key] for key in ("nodes_evaluated", "optimal", "population") if key in figures}
     return FittedScheme.model_validate(_fitted(policy, figures, rows, date) | searched | {"columns": columns})
 
 
@@ -174,12 +208,13 @@ def _columns(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> list[dict[
 
 def _fitted(policy: Policy, figures: Mapping[str, Any], rows: int, date: dt.date) -> dict[str, Any]:
     assert isinstance(policy.guarantee, KAnonymityGuarantee)
+    reached = [key for key in ("suppressed", "classes", "metric", "people") if key in figures]
     return {
         "version": 1,
         "name": policy.run.name,
         "date": date,
         "policy_digest": policy.digest(),
         "guarantee": guarantee_of(policy),
-        "achieved": {"rows": rows, **{key: figures[key] for key in ("suppressed", "classes", "metric")}},
+        "achieved": {"rows": rows, **{key: figures[key] for key in reached}},
         "method": policy.guarantee.method,
     }

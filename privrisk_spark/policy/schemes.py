@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError, model_validator
 
 from privrisk_spark.errors import ConfigError, Fault
-from privrisk_spark.policy.types import NUMBER, Day, Finite, Instant, Natural, NullPolicy, Part, Text
+from privrisk_spark.policy.types import NUMBER, Day, Finite, Instant, Natural, NullPolicy, Part, Text, unsaid
 from privrisk_spark.storage.whole_files import contents
 
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -60,6 +60,15 @@ class MetricValue(Part):
     value: Finite
 
 
+class PeopleOfClasses(Part):
+    """What the people of a population came to in the released classes."""
+
+    fewest: Natural | None = Field(description="People of the class with the fewest; null where no class is released.")
+    greatest_share: Annotated[float, Field(ge=0), NUMBER] | None = Field(
+        description="Of them, the greatest share who are in the class; null where nobody is consistent with one."
+    )
+
+
 class Achieved(Part):
     """What a scheme came to on a table."""
 
@@ -67,6 +76,14 @@ class Achieved(Part):
     suppressed: Natural
     classes: Natural
     metric: MetricValue
+    people: PeopleOfClasses | None = Field(None, exclude_if=unsaid)
+
+
+class FittedPopulation(Part):
+    """The people a scheme was held against."""
+
+    digest: Sha256 = Field(description="Of them and of what makes one consistent with a class, whatever their order.")
+    people: Natural = Field(description="Rows, or distinct persons, of the dictionary.")
 
 
 class Approval(Part):
@@ -111,6 +128,9 @@ class FittedScheme(Fitted):
     columns: list[SchemeColumn] = Field(min_length=1)
     nodes_evaluated: Natural
     optimal: bool
+    population: FittedPopulation | None = Field(
+        None, description="Where classes are held against the people of a dictionary.", exclude_if=unsaid
+    )
 
 
 class Cut(Part):

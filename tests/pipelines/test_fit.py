@@ -517,12 +517,6 @@ def test_what_is_not_fitted_is_refused_by_name(policy: Make, tmp_path: Path) -> 
         code, out = command("fit", str(policy(given, **changes)), f"--output={tmp_path / 'fit'}")
         assert code == 2
         assert said in " ".join(out.split())
-    people = yaml.safe_load(policy(given, also=[{"k_map": {"k": 3}}]).read_text())
-    people["dictionary"] = {"kind": "table", "path": people["table"]["path"], "columns": {q: q for q in TREES}}
-    (tmp_path / "people.yaml").write_text(yaml.safe_dump(people, sort_keys=False))
-    code, out = command("fit", str(tmp_path / "people.yaml"), f"--output={tmp_path / 'fit'}")
-    assert code == 2
-    assert "guarantee.also: k_map and delta_presence are held against the dictionary" in " ".join(out.split())
     code, out = command("fit", str(policy(given, k=31)), f"--output={tmp_path / 'fit'}")
     assert code == 2
     assert "guarantee.k: the table has 30 rows, fewer than 31" in " ".join(out.split())

@@ -13,7 +13,7 @@ from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.kernels.recoding.population import Population
-from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of
+from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of, shares_of
 from privrisk_spark.policy.anonymity import Besides, KAnonymityGuarantee
 
 
@@ -177,7 +177,7 @@ def test_conditions_come_in_their_order_each_of_its_column() -> None:
     ]
     assert asked_in_words(guarantee, "persons") == [
         "at least 4 persons",
-        "no value of 'y' in more than a share of 0.5",
+        "no value of 'y' in more than a share of 0.5 of its persons",
         "at least 2 distinct values of 'x'",
         "at least 3 distinct values of 'y'",
     ]
@@ -221,3 +221,17 @@ def test_values_that_meet_low_in_a_hierarchy_are_near() -> None:
 def test_the_rows_that_may_be_suppressed_are_those_of_the_decimal(limit: float, rows: int, most: int) -> None:
     assert asked(suppression_limit=limit).suppressed_at_most(rows) == most
     assert Fraction(most) <= Fraction(str(limit)) * rows < most + 1
+
+
+def test_what_is_asked_of_persons_says_what_a_share_is_of() -> None:
+    every = [one for one, *_ in CASES] + [{"delta_presence": {"at_least": 0.1, "at_most": 0.5}}]
+    guarantee = asked(*every)
+    assert shares_of(guarantee) == ["x"]
+    assert shares_of(asked({"l_diversity": {"column": "x", "l": 2}}, {"p_sensitivity": {"column": "x", "p": 2}})) == []
+    by_rows, by_persons = asked_in_words(guarantee, "rows"), asked_in_words(guarantee, "persons")
+    values = ("distinct values",)
+    for one, other in zip(by_rows, by_persons, strict=True):
+        assert "person" not in one
+        assert (one == other) == any(word in one for word in values), one
+        assert ("person" in other) == (one != other)
+    assert by_persons[-1] == "persons for at least 0.1 and at most 0.5 of its people of the dictionary"

@@ -193,22 +193,18 @@ def test_people_are_those_of_a_dictionary(condition: Document) -> None:
     at = f"guarantee.also.0.{name}"
     assert list(refused(("guarantee.method", "mondrian"))) == [at]
     assert list(refused(("counting", {"plan": "shuffle"}))) == [at]
-    assert list(refused(("guarantee.scheme", "scheme.json"))) == [at]
+    applied = changed(asked(("also", [condition])) | {"dictionary": KNOWN}, ("guarantee.scheme", "scheme.json"))
+    assert parse(applied).guarantee.asks_population
     swapped = [{"delta_presence": {"at_least": 0.6, "at_most": 0.5}}]
     (fault,) = refused(("guarantee.also", swapped)).items()
     assert fault == ("guarantee.also.0.delta_presence.at_least", "must be at most at_most, 0.5. Got 0.6")
 
 
-def test_persons_and_conditions_on_shares_do_not_go_together_and_all_faults_come_at_once() -> None:
+def test_every_condition_goes_with_persons_and_all_faults_come_at_once() -> None:
     persons = changed(BASE, ("table.entity_id", "who"))
-    assert parse(persons).table.entity_id == "who"
-    counted = [EVERY[0], {"p_sensitivity": {"column": "sick", "p": 2}}, {"k_map": {"k": 9}}]
     people = {"dictionary": {"kind": "table", "path": "people", "columns": {"age": "age"}}}
-    assert parse(changed(persons, ("guarantee.also", counted)) | people).table.entity_id == "who"
-    shares = [one for one in EVERY if one not in counted] + [{"delta_presence": {"at_most": 0.5}}]
-    found = faults(changed(persons, ("guarantee.also", shares)) | people)
-    assert list(found) == [f"guarantee.also.{i}.{name}" for i, one in enumerate(shares) for name in one]
-    assert all("with table.entity_id a class has persons" in rule for rule in found.values())
+    every = [*EVERY, {"k_map": {"k": 9}}, {"delta_presence": {"at_most": 0.5}}]
+    assert parse(changed(persons, ("guarantee.also", every)) | people).table.entity_id == "who"
     several = changed(
         persons,
         ("guarantee.also", [EVERY[0], {"alpha": {"column": "gone", "alpha": 1}}]),
@@ -216,8 +212,7 @@ def test_persons_and_conditions_on_shares_do_not_go_together_and_all_faults_come
         ("checks", {"min_class_size": 2}),
     )
     found = faults(several)
-    alpha = "guarantee.also.1.alpha"
-    assert set(found) == {alpha, f"{alpha}.column", "decision", "checks.min_class_size"}
+    assert set(found) == {"guarantee.also.1.alpha.column", "decision", "checks.min_class_size"}
 
 
 def test_where_regions_are_cut_at_the_median_is_said_of_mondrian_and_quasi_identifiers_alone() -> None:

@@ -119,14 +119,37 @@ def exact_dot(values: LongArray, times: LongArray) -> int:
     InputError
         If the shapes differ or a value is negative.
     """
-    _refuse_shapes(values, times)
-    _refuse_negative(values)
+    if values.ndim != 1 or values.shape != times.shape:
+        raise InputError(f"There must be one weight per value. Got shapes {values.shape} and {times.shape}.")
+    if not len(values):
+        return 0
+    values, times = values.astype(np.int64, copy=False), times.astype(np.int64, copy=False)
+    greatest, most = _greatest(values), _greatest(times) * len(times)
+    # Most sums fit a word, or two words by halves of the values; those that may not go digit by digit.
+    if greatest * most < _WORD:
+        return int(values @ times)
+    if most << _LOW < _WORD and (greatest >> _LOW) * most < _WORD:
+        return (int((values >> _LOW) @ times) << _LOW) + int((values & (2**_LOW - 1)) @ times)
     total = 0
     for part in _chunks(len(values)):
         for place, digit in _digits(times[part]):
             for shift in range(0, 63, _HALF):
                 total += int((((values[part] >> shift) & (2**_HALF - 1)) * digit).sum()) << (place + shift)
     return total
+
+
+_WORD, _LOW = 2**63, 31
+
+
+def _greatest(values: LongArray) -> int:
+    """Greatest of some non-negative numbers."""
+    greatest = int(values.view(np.uint64).max())
+    if greatest >= _WORD:
+        raise InputError(_NEGATIVE)
+    return greatest
+
+
+_NEGATIVE = "Rows and weights must be at least 0, and some are negative."
 
 
 def weighted_total(values: FloatArray, times: LongArray) -> int:
@@ -200,4 +223,4 @@ def _refuse_shapes(values: npt.NDArray[Any], times: LongArray) -> None:
 
 def _refuse_negative(values: LongArray) -> None:
     if len(values) and int(values.min()) < 0:
-        raise InputError("Rows and weights must be at least 0, and some are negative.")
+        raise InputError(_NEGATIVE)

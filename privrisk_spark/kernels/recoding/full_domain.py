@@ -18,6 +18,8 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.lattice.lattice import Lattice
+from privrisk_spark.kernels.numeric.distinct import distinct_keys
+from privrisk_spark.kernels.recoding.holders import Held, Holders
 from privrisk_spark.kernels.recoding.persons import Persons
 
 __all__ = ["FullDomain", "NodeClasses", "united"]
@@ -35,8 +37,8 @@ class NodeClasses:
         Position of one distinct record of each.
     rows : ndarray of int64, shape (n_classes,)
         Rows of each, at least 1.
-    held : tuple of SensitiveRuns
-        Of each sensitive attribute, its values in each class.
+    held : tuple of SensitiveRuns or Holders
+        Of each sensitive attribute, its values in each class; who holds them where shares of persons are asked about.
     persons : Persons or None
         Where a person may have several rows.
     levels : tuple of int or None
@@ -45,7 +47,7 @@ class NodeClasses:
 
     member: LongArray
     rows: LongArray
-    held: tuple[SensitiveRuns, ...] = ()
+    held: tuple[Held, ...] = ()
     persons: Persons | None = None
     levels: tuple[int, ...] | None = None
 
@@ -78,8 +80,8 @@ class FullDomain:
         Codes of the distinct records.
     counts : ndarray of int64, shape (m,)
         Rows of each, at least 1 and fewer than 2**53 in all.
-    held : tuple of SensitiveRuns
-        Of each sensitive attribute, its values in the rows of each distinct record.
+    held : tuple of SensitiveRuns or Holders
+        Of each sensitive attribute, its values in the rows of each distinct record, or who holds them.
     persons : Persons or None
         Of each distinct record, where a person may have several rows.
     roots : tuple of int
@@ -91,7 +93,7 @@ class FullDomain:
     ancestors: tuple[IntArray, ...]
     vectors: IntArray
     counts: LongArray
-    held: tuple[SensitiveRuns, ...] = ()
+    held: tuple[Held, ...] = ()
     persons: Persons | None = None
     roots: tuple[int, ...] = ()
     part: tuple[int, ...] = ()
@@ -102,7 +104,7 @@ class FullDomain:
         ancestors: Sequence[IntArray],
         vectors: IntArray,
         counts: LongArray,
-        held: Sequence[SensitiveRuns] = (),
+        held: Sequence[Held] = (),
         persons: Persons | None = None,
     ) -> FullDomain:
         """Check a table; records without rows are left out.
@@ -126,8 +128,9 @@ class FullDomain:
                 _, first, node = np.unique(below, return_index=True, return_inverse=True)
                 if (above[first[node]] != above).any():
                     raise InputError(f"Codes of attribute {i} that share a node must share one at the next level.")
-        for runs in held:
-            if runs.n_classes != len(counts) or (runs.rows != counts).any():
+        for one in held:
+            whole = one.n_classes == len(counts)
+            if not whole or (one.rows > counts if isinstance(one, Holders) else one.rows != counts).any():
                 raise InputError("Every row must have one value of each sensitive attribute, and records their own.")
         if persons is not None and (len(persons.alone) != len(counts) or (persons.count > counts).any()):
             raise InputError("No distinct record may have more persons than rows.")
@@ -262,11 +265,17 @@ def _numbers(key: LongArray, bound: int) -> tuple[LongArray, LongArray]:
     return of, by_key[starts]
 
 
-def united(runs: SensitiveRuns, of: LongArray, n_classes: int) -> SensitiveRuns:
+def united(held: Held, of: LongArray, n_classes: int) -> Held:
     """Sensitive values of classes that are unions of finer ones: class ``of[j]`` takes in class ``j``."""
-    values = int(runs.value.max()) + 1 if len(runs.value) else 1
-    pair, owner = np.unique(of[runs.owner] * values + runs.value, return_inverse=True)
-    count = np.zeros(len(pair), dtype=np.int64)
-    np.add.at(count, owner.reshape(-1), runs.count)
+    return held.united(of, n_classes) if isinstance(held, Holders) else _added(held, of, n_classes)
+
+
+def _added(runs: SensitiveRuns, of: LongArray, n_classes: int) -> SensitiveRuns:
+    """Values whose rows are added up."""
+    values = int(runs.value.max(initial=0)) + 1
+    key = of[runs.owner] * values + runs.value
+    first, run = distinct_keys(key, n_classes * values)
+    pair = key[first]
+    count = np.bincount(run, weights=runs.count, minlength=len(pair)).astype(np.int64)  # exact, as below 2^53 in all
     start = np.concatenate([[0], np.cumsum(np.bincount(pair // values, minlength=n_classes))]).astype(np.int64)
     return SensitiveRuns(start, (pair % values).astype(np.int32), count)

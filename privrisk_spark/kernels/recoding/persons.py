@@ -14,6 +14,7 @@ import numpy as np
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
+from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 __all__ = ["Persons"]
 
@@ -57,11 +58,12 @@ class Persons:
         """
         if len(owner) and (owner.min() < 0 or owner.max() >= n_classes or person.min() < 0):
             raise InputError("Persons: every one must have a number, at least 0, and be in a class that there is.")
-        pairs = np.unique(np.column_stack([owner, person]), axis=0)
-        _, of, times = np.unique(pairs[:, 1], return_inverse=True, return_counts=True)
-        several = times[of.reshape(-1)] > 1
-        alone = np.bincount(pairs[~several, 0], minlength=n_classes).astype(np.int64)
-        return cls.beside(alone, pairs[several, 0], pairs[several, 1])
+        first, _ = distinct_rows([owner, person])
+        owner, person = owner[first], person[first]
+        everybody, number = distinct_rows([person])
+        several = np.bincount(number, minlength=len(everybody))[number] > 1
+        alone = np.bincount(owner[~several], minlength=n_classes).astype(np.int64)
+        return cls.beside(alone, owner[several], person[several])
 
     @classmethod
     def beside(cls, alone: LongArray, owner: LongArray, person: LongArray) -> Persons:
@@ -78,10 +80,20 @@ class Persons:
         number = number.reshape(-1).astype(np.int64)
         return cls(alone, owner[order].astype(np.int64), number, int(number.max(initial=-1)) + 1)
 
+    @classmethod
+    def counted(cls, count: LongArray) -> Persons:
+        """Take classes of which it is known how many persons each has, and not who is in several.
+
+        Parameters
+        ----------
+        count : ndarray of int64, shape (n_classes,)
+        """
+        none = np.zeros(0, dtype=np.int64)
+        return cls(count, none, none, 0)
+
     def only(self, places: LongArray) -> Persons:
         """Return how many persons are in some of the classes, and no longer who is in several."""
-        none = np.zeros(0, dtype=np.int64)
-        return Persons(self.count[places], none, none, 0)
+        return Persons.counted(self.count[places])
 
     @cached_property
     def count(self) -> LongArray:
@@ -101,10 +113,11 @@ class Persons:
 
     def united(self, of: LongArray, n_classes: int) -> Persons:
         """Return those of classes that are unions: class ``of[j]`` takes in class ``j``."""
-        alone = np.zeros(n_classes, dtype=np.int64)
-        np.add.at(alone, of, self.alone)
-        pairs = np.unique(of[self.owner] * max(self.n, 1) + self.person)
-        return Persons(alone, pairs // max(self.n, 1), pairs % max(self.n, 1), self.n)
+        alone = np.bincount(of, weights=self.alone, minlength=n_classes).astype(np.int64)  # exact below 2^53 in all
+        n = max(self.n, 1)
+        pairs = _distinct(of[self.owner] * n + self.person, n_classes * n)
+        owner = pairs // n
+        return Persons(alone, owner, pairs - owner * n, self.n)
 
     def as_values(self, rows: LongArray) -> SensitiveRuns:
         """Return persons as the values of an attribute, of which a class has as many as it has persons.
@@ -130,3 +143,19 @@ class Persons:
         count = runs.count.copy()
         count[runs.class_start[:-1]] += rows - self.count
         return SensitiveRuns(runs.class_start, runs.value, count)
+
+
+_TABLE = 16
+"""Numbers for each key, up to which keys are marked in a table instead of sorted."""
+
+
+def _distinct(keys: LongArray, bound: int) -> LongArray:
+    """Keys below a bound, each once, ascending."""
+    if bound <= _TABLE * len(keys):
+        there = np.zeros(bound, dtype=np.bool_)
+        there[keys] = True
+        return np.flatnonzero(there)
+    ascending = np.sort(keys)
+    new = np.ones(len(keys), dtype=np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
+    return ascending[new]

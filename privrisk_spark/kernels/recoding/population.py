@@ -29,7 +29,7 @@ from privrisk_spark.kernels.counting.consistent import Axis, Counts, consistent_
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.kernels.recoding.problem import Condition
 
-__all__ = ["Population", "delta_presence", "k_map"]
+__all__ = ["Population", "delta_presence", "k_map", "reached"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +98,28 @@ def presence(persons: LongArray, people: LongArray) -> FloatArray:
     found = np.full(len(persons), np.inf)
     found[there] = persons[there] / people[there]
     return found
+
+
+def reached(classes: NodeClasses, population: Population) -> tuple[int | None, float | None]:
+    """What the people come to in classes, for somebody to follow from table to table.
+
+    Parameters
+    ----------
+    classes : NodeClasses
+    population : Population
+
+    Returns
+    -------
+    fewest : int or None
+        ``F`` of the class with the fewest; None where there is no class.
+    share : float or None
+        The greatest ``f / F``; None where there is no class, or nobody is consistent with one.
+    """
+    if not len(classes.rows):
+        return None, None
+    people = population.people(classes)
+    greatest = float(presence(classes.size, people).max())
+    return int(people.min()), greatest if np.isfinite(greatest) else None
 
 
 def delta_presence(at_least: float, at_most: float, population: Population) -> Condition:

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.arrays import BoolArray
 from privrisk_spark.kernels.classes.criteria import K_ANONYMITY, Criterion
+from privrisk_spark.kernels.classes.diversity import distinct_values
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses
+from privrisk_spark.kernels.recoding.holders import runs_of
 from privrisk_spark.kernels.recoding.metrics import Facts, Measured, Metric, order
 
 __all__ = ["Condition", "Problem", "Scheme", "at_least", "best_of", "held_to"]
@@ -61,7 +63,7 @@ def at_least(k: int) -> Condition:
     return Condition(K_ANONYMITY.name, lambda classes: classes.size >= k, True, True, k)
 
 
-def held_to(criterion: Criterion, asked: float, *given: object, attribute: int = 0) -> Condition:
+def held_to(criterion: Criterion, asked: float, *given: object, attribute: int = 0, persons: bool = False) -> Condition:
     """Hold the values of a sensitive attribute in every class against a bound.
 
     Parameters
@@ -74,14 +76,28 @@ def held_to(criterion: Criterion, asked: float, *given: object, attribute: int =
         What else its numbers are computed of, such as the table's distribution.
     attribute : int
         Which sensitive attribute.
+    persons : bool
+        Whether it is known who holds which value of the attribute, so that shares are of persons
+        (:mod:`privrisk_spark.kernels.recoding.holders`): they are monotone in nothing. How many values there are is as
+        it was.
+
+    Raises
+    ------
+    InternalError
+        When classes are held against it whose persons are known, and that was not said.
     """
+    as_declared = not persons or criterion.number is distinct_values
 
     def meets(classes: NodeClasses) -> BoolArray:
-        numbers = criterion.numbers(classes.held[attribute], *given)
+        runs = runs_of(classes.held[attribute])
+        if (runs.persons is not None) != persons:
+            raise InternalError(f"{criterion.name}: shares of rows are not shares of persons, and the other way round.")
+        numbers = criterion.numbers(runs, *given)
         met: BoolArray = ~criterion.fails(numbers.astype(np.float64), asked)
         return met
 
-    return Condition(criterion.name, meets, criterion.monotone_in_generalization, criterion.monotone_in_suppression)
+    in_generalization = as_declared and criterion.monotone_in_generalization
+    return Condition(criterion.name, meets, in_generalization, as_declared and criterion.monotone_in_suppression)
 
 
 @dataclass(frozen=True, eq=False)

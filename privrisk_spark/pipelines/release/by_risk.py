@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import StoredCounts, cell_space
 from privrisk_spark.engine.links import Linked
 from privrisk_spark.engine.population import PeopleOf
@@ -310,7 +311,7 @@ def validate(
     """Stage: hold the staged files, and the decisions, against the release contract."""
     with run.progress.stage("validate") as stage:
         classes = write_classes(run, opened, decided.members, written.facts.rows)
-        written = _with_conditions(run, opened, encoded, counted, written)
+        written = _with_conditions(run, opened, encoded, counted, decided.members, written)
         rules, values = contracts.release_rules(run.policy, written.facts, written.label_rows)
         exact_rules, exact_values = contracts.decision_rules(
             run.policy, encoded.facts, decided.facts, written.facts, classes
@@ -322,7 +323,9 @@ def validate(
     return Checked((*encoded.checks, *checks), classes)
 
 
-def _with_conditions(run: Run, opened: Opened, encoded: Encoded, counted: Counted, written: Written) -> Written:
+def _with_conditions(
+    run: Run, opened: Opened, encoded: Encoded, counted: Counted, members: Batches | None, written: Written
+) -> Written:
     """Count the released classes that miss what is asked besides k, where anything is."""
     asked, kept = run.policy.guarantee, run.policy.kept_columns
     if not isinstance(asked, KAnonymityGuarantee) or not asked.also:
@@ -334,5 +337,6 @@ def _with_conditions(run: Run, opened: Opened, encoded: Encoded, counted: Counte
         (counts,) = counted.counts
         assert isinstance(counts, StoredCounts), "classes were held against them"
         people = PeopleOf(counts, hierarchies, tuple(range(opened.k)))
-    failing = measure_conditions(asked, written.texts, encoded.rows, columns, hierarchies, people, most=most)
+    whose = members if run.policy.table.entity_id is not None else None
+    failing = measure_conditions(asked, written.texts, encoded.rows, columns, hierarchies, people, whose, most=most)
     return replace(written, facts=replace(written.facts, failing=failing))

@@ -20,6 +20,8 @@ from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import scan, scan_parts
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.pipelines.release.opened import Opened, Run
+from privrisk_spark.planning.recoding import shares_of
+from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts
@@ -118,6 +120,8 @@ def conclude_rows(
     if policy.decides:
         named, meant = (tuple(getattr(one, of) for one in hierarchies.values()) for of in ("named", "meant"))
         conclusion = replace(conclusion, named=named, meant=meant)
+    valued = _held_by_persons(run)
+    conclusion = replace(conclusion, valued=valued)
     if policy.history is not None:
         paths = tuple(path_fingerprints(hierarchy) for hierarchy in hierarchies.values())
         conclusion = replace(conclusion, remembered=scratch.directory("remembered-parts"), paths=paths)
@@ -131,13 +135,22 @@ def conclude_rows(
     members = None
     names = [part["members"] for part in parts if part["members"]]
     if names:
-        schema = schemas.members(rows.schema, opened.k)
+        schema = schemas.members(rows.schema, opened.k, valued)
         members = materialized(run.spark, conclusion.members, names, schema)
     kept = [part["tuples"] for part in parts if part["tuples"]]
     tuples = TupleParts(conclusion.tuples, tuple(kept), schemas.tuples(rows.schema, opened.k))
     label_rows = summed_label_rows(parts, tuple(hierarchies)) if conclusion.meant else {}
     sample = None if sampled is None else Sample.of_parts(parts, sampled, k=opened.k)
     return Decided(tuples, decision_facts(parts, hierarchies), members, label_rows, sample)
+
+
+def _held_by_persons(run: Run) -> tuple[str, ...]:
+    """Columns ``r<j>`` whose values persons hold, where shares of persons are promised of them."""
+    asked, kept = run.policy.guarantee, run.policy.kept_columns
+    if not isinstance(asked, KAnonymityGuarantee) or run.policy.table.entity_id is None:
+        return ()
+    names = dict(zip(kept, schemas.released(len(kept)), strict=True))
+    return tuple(names[column] for column in shares_of(asked))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ from privrisk_spark.policy.anonymity import (
     KMap,
     LDiversity,
     OfColumn,
-    PSensitivity,
     TCloseness,
 )
 from privrisk_spark.policy.policy import Policy, QuasiIdentifier, Sensitive
@@ -36,12 +35,6 @@ def impossible_anonymity(policy: Policy, asked: KAnonymityGuarantee) -> Iterable
             names = ", ".join(Besides.model_fields)
             yield Fault(key, f"must hold exactly one of {names}. Got {', '.join(given) or 'none'}")
         for name, one in given.items():
-            if policy.table.entity_id is not None and not _of_persons(one):
-                yield Fault(
-                    f"{key}.{name}",
-                    "is of shares of rows, and with table.entity_id a class has persons; ask for p_sensitivity, "
-                    "l_diversity of the kind 'distinct' or k_map, or leave one of them out",
-                )
             if isinstance(one, OfColumn):
                 yield from _impossible_column(policy, f"{key}.{name}.column", one)
             else:
@@ -83,11 +76,6 @@ def _impossible_order(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fa
             yield Fault("guarantee.ordered", f"'{name}' is not a quasi-identifier{nearest(name, known)}")
 
 
-def _of_persons(one: OfColumn | KMap | DeltaPresence) -> bool:
-    """Whether a condition means the same where somebody has several rows: it counts values, or other people."""
-    return isinstance(one, PSensitivity | KMap) or (isinstance(one, LDiversity) and one.kind == "distinct")
-
-
 def _impossible_population(
     policy: Policy, key: str, asked: KAnonymityGuarantee, one: KMap | DeltaPresence
 ) -> Iterable[Fault]:
@@ -101,8 +89,6 @@ def _impossible_population(
         yield Fault(key, "looks people up on the driver, and counting.plan is 'shuffle'; choose 'sorted' or 'auto'")
     if asked.local:
         yield Fault(key, f"is counted by schemes of the whole table, and '{asked.method}' has none; choose 'best'")
-    if asked.scheme is not None:
-        yield Fault(key, "is not available with guarantee.scheme; leave one of them out")
     if isinstance(one, DeltaPresence) and one.at_least > one.at_most:
         yield Fault(f"{key}.at_least", f"must be at most at_most, {one.at_most:g}. Got {one.at_least:g}")
 

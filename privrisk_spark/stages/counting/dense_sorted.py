@@ -8,6 +8,7 @@ Python process.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -21,6 +22,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, materialized, read_ipc, report, write_ipc
+from privrisk_spark.engine.chains import population_digest
 from privrisk_spark.engine.counts import Held, SpreadVectors, StoredCounts, not_held, own_vectors
 from privrisk_spark.engine.value_codes import resolve, resolved_vectors
 from privrisk_spark.engine.vectors import collect_vectors
@@ -30,6 +32,7 @@ from privrisk_spark.kernels.counting.consistent import Axis, DenseCounts
 from privrisk_spark.kernels.numeric.histogram import VectorHistogram
 from privrisk_spark.planning.counting import PlanChoice, plan_of
 from privrisk_spark.planning.dictionaries import NULL, UNKNOWN, Alphabet, alphabets, axes, entity_of
+from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.stages.counting.persons import collect_persons
@@ -201,7 +204,8 @@ def collect_counts(
     resolving = partial(resolved_vectors, names=names, hierarchies=hierarchies, specs=specs)
     vectors = to_dictionary_codes(vectors, hierarchies) if own else resolving(vectors)
     assert choice.plan in ("dense", "sorted")
-    return choice, count_and_store(choice.plan, of_axes, vectors, times, scratch.directory(f"counts-{one.name}"))
+    counted = count_and_store(choice.plan, of_axes, vectors, times, scratch.directory(f"counts-{one.name}"))
+    return choice, _with_population(counted, policy, hierarchies, vectors, times)
 
 
 def collect_held(
@@ -262,13 +266,27 @@ def _collect_persons(
                 vectors, counts = collect_vectors(grouped, names, most=policy.counting.sorted_vectors)
         if choice.plan in ("dense", "sorted"):
             counted = count_and_store(choice.plan, of_axes, vectors, counts, scratch.directory(f"counts-{one.name}"))
-            return choice, counted
+            return choice, _with_population(counted, policy, hierarchies, vectors, counts)
     pairs = rows.frame().select(*known, schemas.ENTITY).distinct()
     pairs = scratch.write_frame(pairs, f"pairs-{one.name}")
     persons = pairs.select(schemas.ENTITY).distinct()
     _refuse_unnamed(persons.where(F.col(schemas.ENTITY).isNull()).count(), one)
     assert choice.plan in ("shuffle", "iceberg")
     return choice, SpreadVectors(choice.plan, of_axes, pairs, persons.count(), entities=True)
+
+
+def _with_population(
+    counted: StoredCounts,
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    vectors: npt.NDArray[np.int32],
+    counts: npt.NDArray[np.int64],
+) -> StoredCounts:
+    """Add the digest of the people, where classes are held against them."""
+    if not (isinstance(policy.guarantee, KAnonymityGuarantee) and policy.guarantee.asks_population):
+        return counted
+    digest = population_digest(vectors, counts, hierarchies, counted.axes, policy.dictionary.similar)
+    return replace(counted, population=digest)
 
 
 def _sum_signed(

@@ -132,6 +132,8 @@ class Conclusion:
         What stands for each code with its path to the root, for what is remembered.
     sampled : Sampling or None
         The sample of the decisions that is reported for the vault.
+    valued : tuple of str
+        Columns ``r<j>`` whose values MEMBERS hold, beside their words: those of which it is checked who holds what.
     """
 
     decisions: PartDirectory
@@ -148,13 +150,14 @@ class Conclusion:
     remembered: PartDirectory | None = None
     paths: tuple[npt.NDArray[np.int64], ...] = ()
     sampled: Sampling | None = None
+    valued: tuple[str, ...] = ()
 
     def write(self, decided: Decided) -> pa.Table:
         """Write one chunk; return its row of PARTS."""
         name = self._write_decisions(decided)
         tuples = released_tuples(decided, k=len(self.attributes), named=self.named)
         held = write_tuples(tuples, self.tuples, files=self.files) if tuples.num_rows else None
-        members = class_members(decided, k=len(self.attributes), named=self.named)
+        members = class_members(decided, k=len(self.attributes), named=self.named, valued=self.valued)
         facts = {"tuples": held, "tuple_rows": tuples.num_rows}
         facts["members"] = write_ipc(members, self.members) if members is not None else None
         if self.meant:
@@ -347,7 +350,9 @@ def _seen(decided: Decided, k: int, named: Sequence[npt.NDArray[np.int32]]) -> l
     return [of[node] for of, node in zip(named, nodes, strict=True)] if named else nodes
 
 
-def class_members(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.int32]] = ()) -> pa.Table | None:
+def class_members(
+    decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.int32]] = (), valued: Sequence[str] = ()
+) -> pa.Table | None:
     """MEMBERS of a chunk; None if the policy names neither persons nor sampling weights."""
     there = decided.table.column_names
     if schemas.ENTITY not in there and schemas.SAMPLE_WEIGHT not in there:
@@ -370,6 +375,8 @@ def class_members(decided: Decided, *, k: int, named: Sequence[npt.NDArray[np.in
         missing = [~present(decided.table.column(name))[first] for name in kept] + [np.zeros(len(first), np.bool_)]
         for name, word, mask in zip(schemas.kept_words(len(kept)), words, missing, strict=True):
             columns[name] = pa.array(word[first].view(np.int64), mask=mask)
+    for name in valued:
+        columns[name] = decoded(decided.table.select([name]).take(pa.array(first))).column(0)
     columns[schemas.N_ROWS] = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))
     if schemas.SAMPLE_WEIGHT in there:
         millionths = np.rint(decided.table.column(schemas.SAMPLE_WEIGHT).to_numpy() * 1e6).astype(np.int64)

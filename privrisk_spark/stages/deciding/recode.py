@@ -1,56 +1,50 @@
 """One scheme for the whole table, found on the driver by the counts of distinct records, and applied where rows are.
 
 Collected are the distinct records of the table with their rows, with how often each sensitive value is in them that
-something is asked of, and with who is in several of them where persons are counted: all as far as the plan ``sorted``
-of counting may (``counting.sorted_vectors``).
+something is asked of, and, where persons are counted, with who is in several of them, or holds a value in several: all
+as far as the plan ``sorted`` of counting may (``counting.sorted_vectors``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import isfinite, prod
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
-from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.claims import Status
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, decoded, grouped, in_chunks
+from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.decided import Decide, Decided, integers
 from privrisk_spark.engine.grounds import grounds_of
-from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.stored_levels import StoredLevels
 from privrisk_spark.engine.vectors import collect_records
 from privrisk_spark.errors import CheckError, InputError
-from privrisk_spark.kernels.arrays import BoolArray, IntArray, LevelArray, LongArray
+from privrisk_spark.kernels.arrays import BoolArray, IntArray, LevelArray
 from privrisk_spark.kernels.classes.closeness import TableDistribution
-from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.risk import Attacker
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
-from privrisk_spark.kernels.recoding.listed import Keys, keys_of, places_of
+from privrisk_spark.kernels.recoding.holders import Held
+from privrisk_spark.kernels.recoding.listed import keys_of
 from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
-from privrisk_spark.kernels.recoding.persons import Persons
-from privrisk_spark.kernels.recoding.population import Population
+from privrisk_spark.kernels.recoding.population import Population, reached
 from privrisk_spark.kernels.recoding.problem import Problem, Scheme
 from privrisk_spark.kernels.recoding.searches import ENUMERATED, SEARCHES
 from privrisk_spark.kernels.search.rules import decide_at, generalizing
-from privrisk_spark.planning.recoding import conditions, sensitive_of
+from privrisk_spark.planning.recoding import conditions, sensitive_of, shares_of
 from privrisk_spark.planning.rules import Recoding
-from privrisk_spark.planning.schemes import drift
+from privrisk_spark.planning.schemes import drift, refuse_other_population
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.schemes import FittedPartition
 from privrisk_spark.results.release import ChosenRule, Section
-from privrisk_spark.stages.deciding.decide import value_numbers
 from privrisk_spark.stages.deciding.exposure import Rows
+from privrisk_spark.stages.deciding.holdings import collect_holders, collect_persons, collect_values, refuse_no_order
 from privrisk_spark.stages.deciding.local import local_section, partitioned
 from privrisk_spark.stages.deciding.mondrian import collect_partition
 from privrisk_spark.stages.deciding.rules import Meeting, RuleInputs
@@ -157,6 +151,8 @@ def chosen_scheme(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple
             raise CheckError(impossible(problem, asked))
         refuse_nothing(found.facts, asked)
         return found, ChosenRule(_named(found), _levels(inputs, found), _section(inputs, problem, found))
+    if asked.asks_population:
+        refuse_other_population(given, _stored_people(inputs).population)
     levels = {column.name: column.level for column in given.columns}
     held = problem.scheme(tuple(levels[name] for name in inputs.hierarchies))
     if not problem.keeps_limit(held.facts):
@@ -177,26 +173,38 @@ def collect_problem(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> Pro
     k, most, kept = len(hierarchies), inputs.policy.counting.sorted_vectors, inputs.policy.kept_columns
     names = schemas.codes(k)
     vectors, counts = collect_records(encoded, k, most=most, rows=inputs.rows)
-    keys, held, distributions, texts = keys_of(vectors), [], {}, {}
+    keys, distributions, texts = keys_of(vectors), {}, {}
+    held: list[Held] = []
+    persons, holding = None, []
+    if schemas.ENTITY in encoded.schema.fieldNames():
+        persons, holding = collect_persons(encoded, names, keys, most=most), shares_of(asked)
     for column in sensitive_of(asked):
         released = schemas.released(len(kept))[kept.index(column)]
-        runs, texts[column], total = _collect_values(encoded, names, released, keys, column=column, most=most)
+        refuse_no_order(encoded, released, column)
+        if persons is not None and column in holding:
+            who, texts[column], total = collect_holders(encoded, names, released, keys, persons, most=most)
+            held.append(who)
+        else:
+            runs, texts[column], total = collect_values(encoded, names, released, keys, most=most)
+            held.append(runs)
         distributions[column] = TableDistribution(total)
-        held.append(runs)
-    persons = None
-    if schemas.ENTITY in encoded.schema.fieldNames():
-        persons = _collect_persons(encoded, names, keys, most=most)
     table = FullDomain.of(disclosure.ancestor, vectors, counts, held, persons)
     leaves = [one.n_under[of] for one, of in zip(hierarchies.values(), disclosure.ancestor, strict=True)]
     refuse_few(table.rows, asked)
     limit = asked.suppressed_at_most(table.rows)
     people = _population(inputs, table) if asked.asks_population else None
-    held_to = conditions(asked, distributions, grounds_of(asked, texts), people)
+    held_to = conditions(asked, distributions, grounds_of(asked, texts), people, persons=holding)
     return Problem(Measured.of(table, leaves), held_to, METRICS[asked.metric], limit)
 
 
 def _population(inputs: RuleInputs, table: FullDomain) -> Population:
-    """Look classes up among the people of the dictionary.
+    """Look classes up among the people of the dictionary."""
+    counts = _stored_people(inputs)
+    return Population.counted(counts.load(), counts.axes, table.vectors)
+
+
+def _stored_people(inputs: RuleInputs) -> StoredCounts:
+    """Counts of the dictionary whose people classes are held against.
 
     Raises
     ------
@@ -209,66 +217,18 @@ def _population(inputs: RuleInputs, table: FullDomain) -> Population:
             "counting.plan: the dictionary was counted by 'shuffle', and k_map and delta_presence look it up on the "
             "driver; raise counting.sorted_vectors if the driver has the memory, or use coarser hierarchies."
         )
-    return Population.counted(counts.load(), counts.axes, table.vectors)
+    return counts
 
 
-def _collect_values(
-    encoded: Batches, names: Sequence[str], released: str, keys: Keys, *, column: str, most: int
-) -> tuple[SensitiveRuns, pa.Array, LongArray]:
-    """Collect how often each value of a sensitive column is in each distinct record; values in their order."""
-    if isinstance(encoded.schema[released].dataType, T.ArrayType | T.MapType | T.StructType | T.BinaryType):
-        kind = encoded.schema[released].dataType.simpleString()
-        raise InputError(f"guarantee.also: column '{column}' is of type {kind}, whose values have no order here.")
-    counted = (
-        _once(encoded, [*names, released]).groupBy(*names, released).agg(F.sum(schemas.N_ROWS).alias(schemas.N_ROWS))
-    )
-    found = _collect_few(counted, most)
-    values = pc.unique(found.column(released)).take(pc.sort_indices(pc.unique(found.column(released))))
-    code = pc.index_in(found.column(released), value_set=values).to_numpy().astype(np.int64)
-    owner = places_of(keys, integers(found, names))
-    rows = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)
-    total = np.zeros(len(values), dtype=np.int64)
-    np.add.at(total, code, rows)
-    return SensitiveRuns.of_entries(owner, code, rows, len(keys)), values, total
-
-
-def _collect_persons(encoded: Batches, names: Sequence[str], keys: Keys, *, most: int) -> Persons:
-    """Collect how many persons are in each distinct record alone, and who is in several."""
-    pairs = _once(encoded, [*names, schemas.ENTITY]).select(*names, schemas.ENTITY).distinct()
-    several = F.count("*").over(Window.partitionBy(schemas.ENTITY)) > 1
-    told = pairs.select(*names, F.when(several, F.col(schemas.ENTITY)).alias("who"), several.alias("several"))
-    found = _collect_few(told.groupBy(*names, "who", "several").agg(F.count("*").alias(schemas.N_ROWS)), most)
-    owner = places_of(keys, integers(found, names))
-    wanders = found.column("several").to_numpy(zero_copy_only=False).astype(np.bool_)
-    alone = np.zeros(len(keys), dtype=np.int64)
-    np.add.at(alone, owner[~wanders], found.column(schemas.N_ROWS).to_numpy()[~wanders])
-    _, person = dictionary_of(found.column("who"))
-    number = person.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
-    return Persons.beside(alone, owner[wanders], number[wanders])
-
-
-def _once(encoded: Batches, names: Sequence[str]) -> DataFrame:
-    """Rows of the table by some of their columns, each once a chunk, with their number."""
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        for table in in_chunks(tables):
-            first, member = grouped([value_numbers(table.column(name)) for name in names])
-            times = pa.array(np.bincount(member, minlength=len(first)).astype(np.int64))
-            yield decoded(table.select(names).take(pa.array(first))).append_column(schemas.N_ROWS, times)
-
-    fields = [encoded.schema[name] for name in names]
-    return encoded.then(step, T.StructType([*fields, T.StructField(schemas.N_ROWS, T.LongType())])).frame()
-
-
-def _collect_few(frame: DataFrame, most: int) -> pa.Table:
-    """Collect what a scheme is found by, as far as the driver may hold it."""
-    table = frame.limit(most + 1).toArrow()
-    if table.num_rows > most:
-        raise InputError(
-            f"counting.sorted_vectors: there are more than {most:,} distinct records with their sensitive values or "
-            "persons; raise it if the driver has the memory, or use coarser hierarchies."
-        )
-    return table
+def _people(inputs: RuleInputs, problem: Problem, scheme: Scheme) -> dict[str, Any]:
+    """What the people of the dictionary come to in the released classes, and which people these are."""
+    counts, table = _stored_people(inputs), problem.measured.table
+    classes = table.classes(scheme.levels)
+    fewest, share = reached(classes.only(np.flatnonzero(problem.released(classes))), _population(inputs, table))
+    return {
+        "people": {"fewest": fewest, "greatest_share": share},
+        "population": {"digest": counts.population, "people": counts.dictionary_rows},
+    }
 
 
 def _stored(inputs: RuleInputs, problem: Problem, scheme: Scheme) -> StoredLevels:
@@ -277,6 +237,10 @@ def _stored(inputs: RuleInputs, problem: Problem, scheme: Scheme) -> StoredLevel
     suppressed = problem.suppressed(scheme.levels)
     heights = tuple(hierarchy.height for hierarchy in inputs.hierarchies.values())
     return StoredLevels.of_scheme(scheme.levels, table.vectors[suppressed], heights, inputs.scratch.directory("scheme"))
+
+
+def _said(name: str, value: float | None) -> dict[str, str | int | float]:
+    return {name: "of no class" if value is None else value}
 
 
 def _named(scheme: Scheme) -> str:
@@ -290,6 +254,9 @@ def _levels(inputs: RuleInputs, scheme: Scheme) -> dict[str, int]:
 def _section(inputs: RuleInputs, problem: Problem, scheme: Scheme, drifted: Mapping[str, Any] | None = None) -> Section:
     """What is said of the scheme, exact, for the vault."""
     levels, facts, metric = _levels(inputs, scheme), scheme.facts, problem.metric.name
+    asked = inputs.policy.guarantee
+    of_people = isinstance(asked, KAnonymityGuarantee) and asked.asks_population
+    people = _people(inputs, problem, scheme) if of_people else {}
     figures = {
         "levels": levels,
         "suppressed": facts.suppressed,
@@ -299,6 +266,7 @@ def _section(inputs: RuleInputs, problem: Problem, scheme: Scheme, drifted: Mapp
         "optimal": scheme.optimal,
         "gap": scheme.gap if isfinite(scheme.gap) else None,
         **(drifted or {}),
+        **people,
     }
     told: dict[str, str | int | float] = {
         **{f"level of '{name}'": level for name, level in levels.items()},
@@ -327,6 +295,12 @@ def _section(inputs: RuleInputs, problem: Problem, scheme: Scheme, drifted: Mapp
             "approved by": drifted["scheme"]["approved_by"],
             "approved at": drifted["scheme"]["approved_at"],
         }
+        if of_people and fitted.get("people") is not None:
+            for name, key in (
+                ("fewest people of the dictionary of a released class", "fewest"),
+                ("greatest share of them in a released class", "greatest_share"),
+            ):
+                told |= _said(name, people["people"][key]) | _said(f"{name} when it was fitted", fitted["people"][key])
         if best is not None:
             told[f"metric '{metric}' of the best scheme of this table"] = best["value"]
             told["levels of the best scheme of this table"] = "(" + ", ".join(map(str, best["levels"])) + ")"

@@ -16,16 +16,19 @@ from privrisk_spark.engine.grounds import grounds_of
 from privrisk_spark.engine.population import PeopleOf
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.value_codes import labels_of
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import CheckError, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses
+from privrisk_spark.kernels.recoding.holders import Held
+from privrisk_spark.kernels.recoding.persons import Persons
 from privrisk_spark.kernels.recoding.population import Population
-from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of
+from privrisk_spark.planning.recoding import asked_in_words, conditions, sensitive_of, shares_of
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
+from privrisk_spark.stages.publishing.owners import collect_owners
 
 
 def measure_conditions(
@@ -35,6 +38,7 @@ def measure_conditions(
     columns: Mapping[str, str],
     hierarchies: Sequence[Hierarchy],
     people: PeopleOf | None = None,
+    members: Batches | None = None,
     *,
     most: int,
 ) -> dict[str, int]:
@@ -52,34 +56,64 @@ def measure_conditions(
         Rows with the labels of all roots are of no class where suppressed rows are released.
     people : PeopleOf, optional
         Looks nodes up in the dictionary, where its people are asked about.
+    members : Batches, optional
+        MEMBERS, where persons are counted: with the values of the columns whose shares are asked about.
     most : int
         Distinct tuples with their values that the driver may hold.
 
     Returns
     -------
     dict of words to number of classes
+
+    Raises
+    ------
+    CheckError
+        If the files hold values of a column that the table does not have.
+    InputError
+        If there are more tuples than the driver may hold.
     """
     if not asked.also:
         return {}
     labels = [f"a{i}" for i in range(len(hierarchies))]
-    held, distributions, texts = [], {}, {}
+    of_values = {}
     for name in sensitive_of(asked):
         value = columns[name]
-        found = _collect(release.frame().groupBy(*labels, value), most)
-        whole = table.frame().groupBy(value).agg(F.count("*").alias(schemas.N_ROWS)).toArrow().sort_by(value)
-        code = pc.index_in(found.column(value), value_set=whole.column(value)).to_numpy().astype(np.int64)
-        owner, keys = _classes(found, labels)
-        of_value = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)
-        held.append(SensitiveRuns.of_entries(owner, code, of_value, keys.num_rows))
+        # A file of lines has texts, which are read as what they were written from; equal values are one then.
+        as_written = F.col(value).cast(table.schema[value].dataType).alias(value)
+        of_values[name] = _collect(release.frame().groupBy(*labels, as_written), most)
+    alike = next(iter(of_values.values())) if of_values else _collect(release.frame().groupBy(*labels), most)
+    alike = alike.group_by(labels).aggregate([(schemas.N_ROWS, "sum")]).rename_columns([*labels, schemas.N_ROWS])
+    owner, keys = _classes(alike, labels)
+    by_class = np.argsort(owner)
+    rows, size, shares = alike.column(schemas.N_ROWS).to_numpy().astype(np.int64)[by_class], None, []
+    if members is not None:
+        size = collect_owners(members, hierarchies, alike, value=None, most=most)[by_class]
+        shares = shares_of(asked)
+    held: list[Held] = []
+    distributions, texts = {}, {}
+    for name, found in of_values.items():
+        value, of_persons = columns[name], name in shares
+        number = F.count_distinct(schemas.ENTITY) if of_persons else F.count("*")
+        whole = table.frame().groupBy(value).agg(number.alias(schemas.N_ROWS)).toArrow().sort_by(value)
+        code = pc.index_in(found.column(value), value_set=whole.column(value)).combine_chunks()
+        if code.null_count:
+            raise CheckError(
+                f"Not published. columns.{name}: the files hold {code.null_count:,} values that the table has not, "
+                "and what is asked of its values need not hold of these. CSV has timestamps to the millisecond: round "
+                "the column, or choose output.format 'parquet'."
+            )
+        code = code.to_numpy().astype(np.int64)
+        owner, _ = _classes(found, labels)
+        if members is not None and size is not None and of_persons:
+            who = collect_owners(members, hierarchies, found, value=value, most=most)
+            held.append(_held_by(owner, code, who, size))
+        else:
+            of_value = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)
+            held.append(SensitiveRuns.of_entries(owner, code, of_value, len(rows)))
         texts[name] = whole.column(value)
         distributions[name] = TableDistribution(whole.column(schemas.N_ROWS).to_numpy().astype(np.int64))
-    if held:
-        rows = held[0].rows
-    else:
-        found = _collect(release.frame().groupBy(*labels), most)
-        owner, keys = _classes(found, labels)
-        rows = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)[np.argsort(owner)]
-    classes = NodeClasses(np.arange(len(rows)), rows, tuple(held))
+    persons = None if size is None else Persons.counted(size)
+    classes = NodeClasses(np.arange(len(rows)), rows, tuple(held), persons)
     told = np.ones(len(rows), dtype=np.bool_)
     if asked.suppressed == "keep":
         roots = [hierarchy.labels[hierarchy.root] for hierarchy in hierarchies]
@@ -92,9 +126,16 @@ def measure_conditions(
     if people is not None:
         counted = people(_nodes(keys, hierarchies))
         population = Population(lambda _: counted, monotone=False)
-    held_to = conditions(asked, distributions, grounds_of(asked, texts), population)
-    of_each = zip(asked_in_words(asked, "rows")[1:], held_to[1:], strict=True)
+    held_to = conditions(asked, distributions, grounds_of(asked, texts), population, persons=shares)
+    unit = "rows" if members is None else "persons"
+    of_each = zip(asked_in_words(asked, unit)[1:], held_to[1:], strict=True)
     return {words: int(np.count_nonzero(told & ~condition.meets(classes))) for words, condition in of_each}
+
+
+def _held_by(owner: LongArray, code: LongArray, who: LongArray, size: LongArray) -> SensitiveRuns:
+    """Persons who hold each value in each class, and the persons of the classes."""
+    runs = SensitiveRuns.of_entries(owner, code, who, len(size))
+    return SensitiveRuns(runs.class_start, runs.value, runs.count, size)
 
 
 def _collect(tuples: GroupedData, most: int) -> pa.Table:

@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from product import Privrisk, Ran
-from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
@@ -299,9 +298,54 @@ class Table:
 TABLE = Table(ROWS)
 
 
-def meets(conditions: Sequence[str]) -> Callable[[Sequence[int]], bool]:
+Pairs = Sequence[tuple[str, Any]]
+"""Persons, with a value in one of their rows each."""
+
+
+def shares_of_pairs(pairs: Pairs) -> dict[Any, float]:
+    """Everybody once for each value."""
+    return shares([value for _, value in set(pairs)])
+
+
+def share_of_persons(pairs: Pairs) -> float:
+    persons = {who for who, _ in pairs}
+    return max(len({who for who, held in pairs if held == value}) for _, value in pairs) / len(persons)
+
+
+def ordered_distance_of_pairs(pairs: Pairs) -> float:
+    of_class, owed, work = shares_of_pairs(pairs), 0.0, 0.0
+    of_table = shares_of_pairs([(row["who"], cost) for row, cost in zip(ROWS, COSTS, strict=True)])
+    for value in sorted(of_table):
+        owed += of_class.get(value, 0.0) - of_table[value]
+        work += abs(owed)
+    return work / (len(of_table) - 1)
+
+
+OF_PERSONS: dict[str, Callable[[Pairs], bool]] = {
+    "distinct": lambda pairs: len({value for _, value in pairs}) >= 3,
+    "sensitive": lambda pairs: len({value for _, value in pairs}) >= 2,
+    "alpha": lambda pairs: share_of_persons(pairs) <= 0.6 + SLACK,
+    "entropy": lambda pairs: entropy([value for _, value in set(pairs)]) >= 2.2 - SLACK,
+    "ordered": lambda pairs: ordered_distance_of_pairs(pairs) <= 0.25 + SLACK,
+}
+"""The same where persons are counted."""
+
+
+def held(condition: str, values: Sequence[Any], who: Sequence[str] | None) -> bool:
+    """Whether values of a class meet a condition, of persons if it is said whose they are."""
+    if who is None:
+        return CONDITIONS[condition][1](values)
+    return OF_PERSONS[condition](list(zip(who, values, strict=True)))
+
+
+def meets(conditions: Sequence[str], *, persons: bool = False) -> Callable[[Sequence[int]], bool]:
     of = {"sick.kind": SICK, "cost": COSTS}
-    return lambda places: all(CONDITIONS[one][1]([of[column_of(one)][i] for i in places]) for one in conditions)
+
+    def of_rows(places: Sequence[int]) -> bool:
+        who = [ROWS[i]["who"] for i in places] if persons else None
+        return all(held(one, [of[column_of(one)][i] for i in places], who) for one in conditions)
+
+    return of_rows
 
 
 def optima(k: int, limit: int, metric: str, conditions: Sequence[str], *, persons: bool) -> dict[Cells, float]:
@@ -316,7 +360,7 @@ def optima(k: int, limit: int, metric: str, conditions: Sequence[str], *, person
 
     def cost(levels: tuple[int, ...]) -> tuple[float, int]:
         return naive_recoding.metric(
-            metric, TABLE.nodes, TABLE.codes, levels, k, who, meets(conditions), below, TABLE.domains
+            metric, TABLE.nodes, TABLE.codes, levels, k, who, meets(conditions, persons=persons), below, TABLE.domains
         )
 
     best = naive_recoding.best(TABLE.nodes, TABLE.codes, k, limit, cost, -1 if metric == "classes" else 1)
@@ -350,7 +394,12 @@ def published(ran: Ran) -> list[Cells]:
         ({"k": 2, "suppression_limit": 0.3, "metric": "loss"}, ["tree"], False),
         ({"k": 4, "suppression_limit": 0.3}, [], True),
         ({"k": 3, "suppression_limit": 0.4, "metric": "ncp"}, ["distinct", "sensitive"], True),
-        ({"k": 3, "suppression_limit": 0.3, "metric": "dm", "method": "flash", "suppressed": "drop"}, [], True),
+        (
+            {"k": 3, "suppression_limit": 0.5, "metric": "dm", "method": "flash", "suppressed": "drop"},
+            ["entropy"],
+            True,
+        ),
+        ({"k": 2, "suppression_limit": 0.6, "metric": "aecs"}, ["alpha", "ordered", "sensitive"], True),
     ],
     ids=str,
 )
@@ -381,7 +430,7 @@ def test_what_is_published_is_the_best_scheme_and_has_what_is_promised(
     expected: Counter[Cells] = Counter()
     for cells, members in TABLE.classes(levels).items():
         units = len({row["who"] for row in members}) if persons else len(members)
-        fine = units >= k and meets(conditions)([place[row["id"]] for row in members])
+        fine = units >= k and meets(conditions, persons=persons)([place[row["id"]] for row in members])
         lost += [] if fine else members
         labels = [node[0] for node in cells] if fine else ALL
         expected.update(as_released(row, labels) for row in members if fine or not drop)
@@ -399,7 +448,7 @@ def test_what_is_published_is_the_best_scheme_and_has_what_is_promised(
         assert (len({one[6] for one in members}) if persons else len(members)) >= k
         for name in conditions:
             column = 4 + KEPT.index(column_of(name))
-            assert CONDITIONS[name][1]([one[column] for one in members]), name
+            assert held(name, [one[column] for one in members], [one[6] for one in members] if persons else None), name
 
     if persons:
         checks = {one["name"]: one["observed"] for one in ran.manifest["checks"]}
@@ -597,7 +646,7 @@ def test_all_rows_may_be_suppressed_but_not_left_out(privrisk: Privrisk, policy:
 
 
 def test_values_of_any_type_that_has_an_order_are_counted(privrisk: Privrisk, policy: Make, tmp_path: Path) -> None:
-    """Each has the same classes; floats that Spark takes for one value are one."""
+    """Each has the same classes; floats that Spark takes for one value are one, whoever holds them."""
     n = len(ROWS)
     floats = [[math.nan, 0.0, -0.0, None, 1.5][i % 5] for i in range(n)]
     columns: dict[str, pa.Array] = {
@@ -619,7 +668,9 @@ def test_values_of_any_type_that_has_an_order_are_counted(privrisk: Privrisk, po
         {"t_closeness": {"column": "money", "t": 1, "distance": "ordered"}},
     ]
     also += [{"l_diversity": {"column": "none", "l": 1}}, {"beta_likeness": {"column": "none", "beta": 0}}]
-    file = policy(also=also, suppression_limit=0.4, metric="dm", method="exhaustive")
+    # Of these it is known who holds which value: in the files NaN and null are two, as in the table.
+    also += [{"t_closeness": {"column": name, "t": 1}} for name in ("yes", "day", "time", "float")]
+    file = policy(also=also, suppression_limit=0.4, metric="classes", method="exhaustive", persons=True)
     document = yaml.safe_load(Path(file).read_text())
     document["columns"] |= {name: {"role": "sensitive"} for name in columns}
     Path(file).write_text(yaml.safe_dump(document, sort_keys=False))
@@ -633,7 +684,7 @@ def test_values_of_any_type_that_has_an_order_are_counted(privrisk: Privrisk, po
     lost = 0
     for members in TABLE.classes(levels).values():
         of = [place[row["id"]] for row in members]
-        fine = len(of) >= 3 and len({plain["float"][i] for i in of}) >= 3
+        fine = len({row["who"] for row in members}) >= 3 and len({plain["float"][i] for i in of}) >= 3
         fine &= all(len({plain[name][i] for i in of}) >= 2 for name in columns if name != "none")
         lost += 0 if fine else len(of)
     assert ran.summary["recoding"]["suppressed"] == lost > 0
@@ -666,13 +717,19 @@ def consistent(cells: Cells, register: Sequence[Row]) -> int:
     )
 
 
-def in_register(meets: Callable[[int, int], bool], k: int, limit: int) -> dict[Cells, int]:
+def in_register(meets: Callable[[int, int], bool], k: int, limit: int, *, persons: bool) -> dict[Cells, int]:
     """Schemes of the most classes, and of these the fewest suppressed rows, with the classes."""
+
+    def size(rows: Sequence[Row]) -> int:
+        return len({row["who"] for row in rows}) if persons else len(rows)
+
     register, found = people(), {}
     for levels in itertools.product(*(range(height + 1) for height in HEIGHTS)):
         classes = TABLE.classes(levels)
         fine = [
-            rows for cells, rows in classes.items() if len(rows) >= k and meets(len(rows), consistent(cells, register))
+            rows
+            for cells, rows in classes.items()
+            if size(rows) >= k and meets(size(rows), consistent(cells, register))
         ]
         lost = len(ROWS) - sum(map(len, fine))
         if lost <= limit:
@@ -704,16 +761,19 @@ def register(tmp_path: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("plan", ["dense", "sorted"])
-@pytest.mark.parametrize("condition", OF_PEOPLE)
+@pytest.mark.parametrize(
+    ("condition", "plan", "persons"),
+    [("k-map", "dense", False), ("presence", "sorted", False), ("presence", "dense", True)],
+)
 def test_classes_are_held_against_the_people_of_a_dictionary(
-    privrisk: Privrisk, policy: Make, register: dict[str, Any], condition: str, plan: str
+    privrisk: Privrisk, policy: Make, register: dict[str, Any], condition: str, plan: str, persons: bool
 ) -> None:
     asked, meets = OF_PEOPLE[condition]
     limit = 60
-    expected = in_register(meets, 3, limit)
+    expected = in_register(meets, 3, limit, persons=persons)
     top = {**register, "counting": {"plan": plan}}
-    ran = privrisk(policy(top, metric="classes", suppression_limit=limit / len(ROWS), also=[asked]))
+    share = limit / len(ROWS)
+    ran = privrisk(policy(top, metric="classes", suppression_limit=share, also=[asked], persons=persons))
     assert ran.code == 0, ran.err
     levels = tuple(ran.summary["recoding"]["levels"].values())
     assert ran.summary["recoding"]["classes"] == next(iter(expected.values())) > 1
@@ -739,11 +799,43 @@ def test_what_the_dictionary_does_not_allow_is_not_published(
     assert unpublished(tmp_path / "b")
 
 
-def test_a_scheme_is_not_fitted_to_people(
-    policy: Make, register: dict[str, Any], spark: SparkSession, tmp_path: Path
+@pytest.mark.usefixtures("spark")
+def test_a_scheme_is_held_against_the_people_it_was_fitted_to(
+    privrisk: Privrisk, policy: Make, register: dict[str, Any], tmp_path: Path
 ) -> None:
-    del spark
-    file = policy(register, also=[{"k_map": {"k": 3}}])
-    ran = CliRunner().invoke(app, ["fit", file, "--output", str(tmp_path / "scheme")])
-    assert ran.exit_code == 2, ran.output
-    assert "guarantee.also: k_map and delta_presence are held against the dictionary" in ran.stderr
+    share = 60 / len(ROWS)
+    asked = {"also": [{"k_map": {"k": 12}}, {"delta_presence": {"at_most": 0.45}}], "suppression_limit": share}
+    file, scheme = policy(register, metric="classes", **asked), tmp_path / "fit" / "scheme.json"
+    for arguments in (["fit", file, f"--output={scheme.parent}"], ["approve", str(scheme), "--by", "An Officer"]):
+        ran = CliRunner().invoke(app, arguments)
+        assert ran.exit_code == 0, ran.output
+    fitted = json.loads(scheme.read_text())
+    levels = tuple(column["level"] for column in fitted["columns"])
+    classes = TABLE.classes(levels)
+    counted = {cells: (len(rows), consistent(cells, people())) for cells, rows in classes.items()}
+    released = {cells: (f, of) for cells, (f, of) in counted.items() if f >= 3 and of >= 12 and f / of <= 0.45}
+    assert fitted["population"]["people"] == len(people())
+    assert fitted["achieved"]["people"] == {
+        "fewest": min(of for _, of in released.values()),
+        "greatest_share": pytest.approx(max(f / of for f, of in released.values())),
+    }
+    # The next batch, the same people in another order, counted by another plan.
+    pq.write_table(arrow(ROWS[:-9]), tmp_path / "in" / "t.parquet")
+    register_file = tmp_path / "people" / "t.parquet"
+    whole = pq.read_table(register_file)
+    pq.write_table(whole.take(list(reversed(range(whole.num_rows)))), register_file)
+    by_scheme = policy({**register, "counting": {"plan": "sorted"}}, metric="classes", **asked)
+    ran_by = privrisk(by_scheme, f"--scheme={scheme}", root=tmp_path / "next")
+    assert ran_by.code == 0, ran_by.err
+    told = ran_by.summary["recoding"]
+    assert told["fitted"]["people"] == fitted["achieved"]["people"]
+    assert told["people"]["fewest"] >= 12
+    assert told["people"]["greatest_share"] <= 0.45
+    report = (ran_by.root / "vault" / "report.html").read_text()
+    assert "fewest people of the dictionary of a released class when it was fitted" in report
+    # One of them is somebody else.
+    pq.write_table(pa.concat_tables([whole.slice(1), whole.slice(5, 1)]), register_file)
+    refused = privrisk(by_scheme, f"--scheme={scheme}", root=tmp_path / "others")
+    assert refused.code == 2, refused.err
+    assert "dictionary: must hold the people that the scheme of" in refused.err
+    assert unpublished(tmp_path / "others")

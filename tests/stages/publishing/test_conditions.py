@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import CheckError, InputError, InternalError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.anonymity import Besides, KAnonymityGuarantee
 from privrisk_spark.stages.publishing.conditions import measure_conditions
@@ -74,6 +75,16 @@ def test_classes_that_miss_what_is_asked_are_counted(spark: SparkSession, parts:
     assert 0 < min(found.values()) < 4, "some fail and some do not"
 
 
+def test_values_that_the_table_does_not_have_are_not_published(spark: SparkSession) -> None:
+    release = Batches.of_frame(
+        spark.createDataFrame([("a", "x", "1.5"), ("a", "x", "2")], "a0 string, a1 string, r0 string")
+    )
+    table = Batches.of_frame(spark.createDataFrame([(1.5,), (2.25,)], "r0 double"))
+    guarantee = asked({"p_sensitivity": {"column": "cost", "p": 2}})
+    with pytest.raises(CheckError, match=r"columns\.cost: the files hold 1 values that the table has not"):
+        measure_conditions(guarantee, release, table, {"cost": "r0"}, ROOTS, most=100)
+
+
 def test_nothing_is_looked_at_where_nothing_is_asked(spark: SparkSession) -> None:
     rows = Batches.of_frame(spark.createDataFrame(ROWS, SCHEMA))
     assert measure_conditions(asked(), rows, rows, {}, ROOTS, most=100) == {}
@@ -84,3 +95,57 @@ def test_more_tuples_than_the_driver_may_hold_are_refused(spark: SparkSession) -
     guarantee = asked({"p_sensitivity": {"column": "sick", "p": 2}})
     with pytest.raises(InputError, match=r"counting\.sorted_vectors: there are more than 7"):
         measure_conditions(guarantee, rows, rows, {"sick": "r0"}, ROOTS, most=7)
+
+
+OWNED: list[tuple[str, str, float | None, str]] = [
+    # One person has three of the four rows: by rows half of the class hold 1.0, by persons all do.
+    *[("a", "x", 1.0, who) for who in ("ann", "bea")],
+    *[("a", "x", value, "ann") for value in (2.0, -0.0)],
+    # NaN and none are two values, as they are in the files; 0.0 and -0.0 are one.
+    ("a", "y", math.nan, "cy"),
+    ("a", "y", None, "dee"),
+    ("a", "y", 0.0, "cy"),
+    *[("b", "x", -0.0, who) for who in ("eve", "eve", "fay")],
+    *[("*", "*", 2.0, "ann")] * 3,
+]
+
+
+def of_owned(
+    spark: SparkSession, rows: list[tuple[str, str, float | None, str]], parts: int, kind: str = "double"
+) -> dict[str, int]:
+    """Failing classes of the files of all that is owned, where MEMBERS are of ``rows``."""
+    held = [(*row[:2], row[2] if kind == "double" or row[2] is None else str(row[2])) for row in OWNED]
+    files = spark.createDataFrame(held, f"a0 string, a1 string, r0 {kind}").repartition(parts)
+    table = spark.createDataFrame([row[2:] for row in OWNED], f"r0 double, {schemas.ENTITY} string")
+    nodes = [{label: node for node, label in enumerate(tree.labels)} for tree in ROOTS]
+    numbers = [(nodes[0][a], nodes[1][b], who, value, 1) for a, b, value, who in rows]
+    fields = f"n0 int, n1 int, {schemas.ENTITY} string, r0 double, {schemas.N_ROWS} long"
+    members = spark.createDataFrame(numbers, fields).repartition(parts)
+    guarantee = asked(
+        {"alpha": {"column": "cost", "alpha": 0.9}},
+        {"l_diversity": {"column": "cost", "l": 2, "kind": "recursive", "c": 1.5}},
+        {"l_diversity": {"column": "cost", "l": 2.9, "kind": "entropy"}},
+        {"delta_disclosure": {"column": "cost", "delta": 50}},
+    )
+    batches = (Batches.of_frame(of) for of in (files, table))
+    return measure_conditions(guarantee, *batches, {"cost": "r0"}, ROOTS, None, Batches.of_frame(members), most=100)
+
+
+@pytest.mark.parametrize(("parts", "kind"), [(1, "double"), (4, "string")])
+def test_shares_are_of_the_persons_whose_the_released_rows_are(spark: SparkSession, parts: int, kind: str) -> None:
+    """Files of lines hold texts: NaN, -0.0 and 0.0 among them."""
+    found = of_owned(spark, OWNED, parts, kind)
+    assert list(found.values()) == [
+        2,  # all of the persons of (a, x) hold 1.0, and all of (b, x) hold 0
+        2,  # (a, x): two of two hold 1.0, so nobody certainly does not; (b, x): one value
+        2,  # of (a, x) the pairs are 2, 1 and 1, and exp(H) is 2.83; of (a, y) three of one each, and 3
+        3,  # no class has all five values of the table
+    ]
+    assert "no value of 'cost' in more than a share of 0.9 of its persons" in found
+
+
+def test_persons_of_other_rows_than_those_of_the_files_are_an_error(spark: SparkSession) -> None:
+    moved = [*OWNED[1:], ("a", "y", *OWNED[0][2:])]
+    for rows in (moved, OWNED[1:], [*OWNED, OWNED[0]]):
+        with pytest.raises(InternalError, match="not those of the files"):
+            of_owned(spark, rows, 1)

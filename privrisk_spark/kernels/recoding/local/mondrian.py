@@ -28,9 +28,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
-from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.numeric.distinct import distinct_keys
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses, united
+from privrisk_spark.kernels.recoding.holders import Held
 from privrisk_spark.kernels.recoding.local.order import LeafOrder, first_regions, leaf_orders, one_each
 from privrisk_spark.kernels.recoding.local.partition import Asked, Partition, joined, published
 from privrisk_spark.kernels.recoding.metrics import Measured
@@ -51,14 +51,14 @@ class Histogram:
         Of the value in leaf order, ascending inside a region.
     rows : ndarray of int64, shape (n,)
         At least 1.
-    held : tuple of SensitiveRuns
+    held : tuple of SensitiveRuns or Holders
         Sensitive values of the rows of each entry.
     """
 
     region: LongArray
     place: IntArray
     rows: LongArray
-    held: tuple[SensitiveRuns, ...] = ()
+    held: tuple[Held, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ def strict_groups(
     orders: Sequence[LeafOrder],
     places: Sequence[IntArray],
     rows: LongArray,
-    held: tuple[SensitiveRuns, ...],
+    held: tuple[Held, ...],
     region: LongArray,
     asked: Asked,
     ordered: Sequence[bool],
@@ -148,7 +148,7 @@ def strict_groups(
         Of the records' values.
     rows : ndarray of int64, shape (m,)
         Of the records.
-    held : tuple of SensitiveRuns
+    held : tuple of SensitiveRuns or Holders
         Sensitive values of these, if anything is asked about them.
     region : ndarray of int64, shape (m,)
         In which each record begins, numbered from 0 without gaps.
@@ -195,7 +195,7 @@ def depths(
     orders: Sequence[LeafOrder],
     places: Sequence[IntArray],
     rows: LongArray,
-    held: tuple[SensitiveRuns, ...],
+    held: tuple[Held, ...],
     region: LongArray,
     asked: Asked,
     ordered: Sequence[bool],
@@ -233,7 +233,7 @@ _SPREAD = 8
 
 
 def histogram(
-    region: LongArray, places: IntArray, n_places: int, rows: LongArray, held: tuple[SensitiveRuns, ...] = ()
+    region: LongArray, places: IntArray, n_places: int, rows: LongArray, held: tuple[Held, ...] = ()
 ) -> Histogram:
     """Count rows by region and place.
 
@@ -243,7 +243,7 @@ def histogram(
     places : ndarray of int32, shape (n,)
     n_places : int
     rows : ndarray of int64, shape (n,)
-    held : tuple of SensitiveRuns
+    held : tuple of SensitiveRuns or Holders
         Sensitive values of these rows.
     """
     key = region * n_places + places

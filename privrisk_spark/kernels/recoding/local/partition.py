@@ -27,10 +27,10 @@ import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, IntArray, LevelArray, LongArray
-from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.exact_sums import exact_dot
 from privrisk_spark.kernels.recoding.full_domain import NodeClasses, united
+from privrisk_spark.kernels.recoding.holders import Held
 from privrisk_spark.kernels.recoding.local.order import LeafOrder, leaf_orders
 from privrisk_spark.kernels.recoding.metrics import Facts, Measured
 from privrisk_spark.kernels.recoding.problem import Condition, at_least
@@ -81,7 +81,7 @@ class Joinable(Protocol):
         ...
 
     @property
-    def held(self) -> tuple[SensitiveRuns, ...]:
+    def held(self) -> tuple[Held, ...]:
         """Of each sensitive attribute, its values in each part."""
         ...
 
@@ -258,7 +258,7 @@ def _released(
     at: LongArray,
     of: LongArray,
     class_levels: LevelArray,
-    values: tuple[SensitiveRuns, ...],
+    values: tuple[Held, ...],
     *,
     whole: bool,
 ) -> Partition:
@@ -268,7 +268,7 @@ def _released(
     np.add.at(total, of, rows[at])
     member = np.full(n, len(table.vectors), dtype=np.int64)
     np.minimum.at(member, of, record[at])
-    held: tuple[SensitiveRuns, ...] = ()
+    held: tuple[Held, ...] = ()
     if values:
         there = np.zeros(len(table.vectors), dtype=np.bool_)
         there[at] = True
