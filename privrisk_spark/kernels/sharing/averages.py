@@ -315,12 +315,13 @@ class _Walked:
     def _by_lists(self, one: _Function, columns: _Columns, c: int, row: Codes) -> bool:
         """Walk a function by lists while they are short; whether it then goes on as codes, which ``row`` becomes."""
         graph, back, lists = self.graph, self.graph.transposed, self.listed
-        size, k, coded = len(one.users), 0, False
+        size, k, coded, seen = len(one.users), 0, False, np.zeros(5)
         fill(lists, one.users, one.values)
+        survey(self.own, lists, size, one.centre, seen)
         while True:
             value = lists.state[:, 0]
             one.totals += self.weights[k] * value[one.wanted]
-            bottom, top, counted, square, edges = survey(self.own, lists, size, one.centre).tolist()
+            bottom, top, counted, square, edges = seen.tolist()
             if size < graph.n:
                 bottom, top = min(bottom, 0.0), max(top, 0.0)
             end = self._ending(one, k, bottom, top, 0.0)
@@ -345,7 +346,7 @@ class _Walked:
                     break
                 if k >= _LISTED:
                     break
-            size = push(back.indptr, back.indices, self.own, lists, size)
+            size = push(back.indptr, back.indices, self.own, lists, size, one.centre, seen)
             k += 1
         clear(lists, size)
         return coded
