@@ -389,6 +389,46 @@ def step(
 
 
 @compiled
+def step_alone(
+    indptr: LongArray,
+    indices: IntArray,
+    own: FloatArray,
+    old: Codes | NarrowCodes,
+    new: Codes,
+    shift: float,
+    factor: float,
+    found: FloatArray,
+) -> None:
+    """One step of one function at all users: to the last bit what :func:`step` does to its column.
+
+    Parameters
+    ----------
+    indptr, indices, own
+        The graph.
+    old, new : ndarrays, shape (n,)
+        Codes of 16 or 8 bits, and of 16.
+    shift, factor : float
+    found : ndarray of float64, shape (4,)
+        Becomes what there is of the new codes, as :class:`Seen` has it.
+    """
+    low, high, first, second = np.int32(TOP), np.int32(0), 0.0, 0.0
+    for user in range(len(indptr) - 1):
+        total = np.uint64(0)
+        for place in range(indptr[user], indptr[user + 1]):
+            total += np.uint64(old[indices[place]])
+        share, counts = 1.0 / own[user, DIVISOR], own[user, MEASURE]
+        value = own[user, KEPT] * old[user] + np.float64(total)
+        value = (value * share - shift) * factor + 0.5
+        code = np.int32(min(max(value, 0.0), 65535.0))
+        low, high = min(low, code), max(high, code)
+        new[user] = code
+        amount = counts * np.float64(code)
+        first += amount
+        second += amount * np.float64(code)
+    found[0], found[1], found[2], found[3] = low, high, first, second
+
+
+@compiled
 def narrow(codes: Codes, shift: FloatArray, factor: FloatArray, found: NarrowCodes) -> None:
     """Codes of 16 bits as codes of 8: ``(code - shift) factor``, rounded to the nearest."""
     for user in range(len(codes)):
