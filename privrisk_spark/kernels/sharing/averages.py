@@ -165,8 +165,9 @@ def averages(graph: Graph, leak: Leak, series: Series, functions: Functions, wit
         found = walked.block(functions.part(rows), within[rows])
         values[_rows(functions.wanted_first, rows)[1]], error[rows], steps[rows] = found
     left = np.flatnonzero(error > within)
-    for begin in range(0, len(left), _AT_ONCE):
-        rows = left[begin : begin + _AT_ONCE]
+    at_once = max(1, min(_AT_ONCE, _VALUES // max(graph.n, 1)))
+    for begin in range(0, len(left), at_once):
+        rows = left[begin : begin + at_once]
         some = functions.part(rows)
         spread = expected(graph, leak, series, some.whole(graph.n))
         of = np.repeat(np.arange(len(rows)), np.diff(some.wanted_first))
@@ -177,8 +178,8 @@ def averages(graph: Graph, leak: Leak, series: Series, functions: Functions, wit
     return Averages(values, error, steps)
 
 
-_AT_ONCE = 16
-"""Functions added up in float64 at once."""
+_AT_ONCE, _VALUES = 16, 2**24
+"""Functions added up in float64 at once, and at most so many of their values; does not change a result."""
 
 
 def _largest(first: LongArray, values: FloatArray) -> FloatArray:
