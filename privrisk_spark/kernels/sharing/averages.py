@@ -48,8 +48,9 @@ from privrisk_spark.kernels.sharing.walking import (
     survey,
 )
 
-_SPARSE = 16
-"""A function is walked by lists while a step visits less than one of so many edges."""
+_SPARSE, _LONG = 16, 2**21
+"""A function is walked by lists while a step visits less than one of so many edges; if these are more than so many, and
+their users no longer fit the caches, while it visits less than half as many."""
 
 _LISTED = 2
 """Steps by lists, whatever they cost, before 16 bits are given up."""
@@ -283,6 +284,7 @@ class _Walked:
     def _by_lists(self, one: _Function, columns: Columns, c: int) -> bool:
         """Walk a function by lists while they are short; whether it then goes on as codes."""
         graph, back, lists = self.graph, self.graph.transposed, self.listed
+        sparse = min(len(graph.indices) // _SPARSE, max(len(graph.indices) // (2 * _SPARSE), _LONG))
         size, k, coded, seen = len(one.users), 0, False, np.zeros(5)
         fill(lists, one.users, one.values)
         survey(self.own, lists, size, one.centre, seen)
@@ -299,7 +301,7 @@ class _Walked:
                 one.totals += end[1]
                 one.steps, one.error = end[0], end[2]
                 break
-            if edges > max(len(graph.indices) // _SPARSE, 1):
+            if edges > max(sparse, 1):
                 one.near = self._near(one)
                 square += max(self.mass - counted, 0.0) * one.centre**2
                 norm = math.sqrt(square / self.mass) * (1 + (graph.n + 64) * _UP)
