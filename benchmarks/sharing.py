@@ -42,6 +42,8 @@ TO_LINEAR_AT_MOST = 1.2
 ERROR = 1e-6
 TRADE_OFF = 0.3
 FLOOR_USERS = 32
+EDGES_AT_MOST = 300_000_000
+"""Directed edges that a machine may hold: those of five million users."""
 
 LongArray = npt.NDArray[np.int64]
 
@@ -95,12 +97,15 @@ def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
 
 
 def run_growth(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
-    """Decide pairs of ten times the users, beside the same of the usual number."""
+    """Decide pairs of ten times the users, beside the same of the usual number; by diffusion as many who show."""
     users = USERS if rows is None else rows
     decided(prepare(COMPILED, 10, cache), "hard")
-    results = [decided(prepare(n, min(ATTRIBUTES), cache), "hard") for n in (users, 10 * users)]
-    results[1].parameters["time_to_linear"] = round(results[1].seconds / results[0].seconds / 10, 3)
-    return results
+    diffused(prepare(COMPILED, 1, cache))
+    pairs = [decided(prepare(n, min(ATTRIBUTES), cache), "hard") for n in (users, 10 * users)]
+    spread = [diffused(prepare(n, 1, cache), users // 50) for n in (users, 10 * users)]
+    for one, more in (pairs, spread):
+        more.parameters["time_to_linear"] = round(more.seconds / one.seconds / 10, 3)
+    return [*pairs, *spread]
 
 
 def prepare(users: int, attributes: int, cache: Path | None = None) -> Network:
@@ -122,11 +127,17 @@ def prepare(users: int, attributes: int, cache: Path | None = None) -> Network:
 
 def _write_pairs(place: Path, users: int) -> None:
     ids = pq.read_table(place / "profiles", columns=["user"]).column(0).combine_chunks()
-    edges = pq.read_table(place / "edges")
-    u, v = (pc.index_in(edges.column(end), value_set=ids).to_numpy().astype(np.int64) for end in ("u", "v"))
-    ends = np.unique(np.concatenate([u, v]) * users + np.concatenate([v, u]))
-    friend = ends % users
+    words = []
+    for file in sorted((place / "edges").iterdir()):
+        edges = pq.read_table(file)
+        u, v = (pc.index_in(edges.column(end), value_set=ids).to_numpy().astype(np.int64) for end in ("u", "v"))
+        words += [u * users + v, v * users + u]
+    ends = np.concatenate(words)
+    del words
+    ends.sort()
+    ends = ends[np.append(True, ends[1:] != ends[:-1])]
     first = np.searchsorted(ends, np.arange(users + 1) * users)
+    friend = np.remainder(ends, users, out=ends)
     many = min(PAIRS, users // 10)
 
     def steps(label: str, start: LongArray) -> LongArray:
@@ -152,7 +163,7 @@ def _write_pairs(place: Path, users: int) -> None:
     near = steps("second", steps("first", start))
     write("hard", start[:many], near[:many])
     write("hard-4", start, near)
-    showing = np.unique(anybody("showing", users // 50))
+    showing = np.unique(anybody("showing", min(SHOWING, users // 50)))
     write("told", np.repeat(showing, FRIENDS_OF_EACH), steps("told", np.repeat(showing, FRIENDS_OF_EACH)))
     naming = np.repeat(showing, NAMED)
     trust = np.array([-1.0, 0.5, 1.0, 4.0])[
@@ -184,11 +195,13 @@ def decided(network: Network, kind: str) -> Result:
     return _result(f"sharing-{kind}-{network.attributes}", network, timed, ran.seconds, more)
 
 
-def diffused(network: Network) -> Result:
-    """Time diffusion for users who show something to some friends each."""
+def diffused(network: Network, showing: int | None = None) -> Result:
+    """Time diffusion for users who show something to some friends each: for so many of them, or for all."""
     pairs, trust = str(network.place / "told.parquet"), str(network.place / "trust.parquet")
     with tempfile.TemporaryDirectory(prefix="sharing-") as scratch:
         out = Path(scratch)
+        if showing is not None:
+            pairs = _first(pairs, showing, out / "told.parquet")
         lean, _ = _floor(["spread", str(network.place), pairs, trust, scratch, str(FLOOR_USERS)])
         asked: dict[str, Any] = {
             "pairs": {"kind": "table", "path": pairs},
@@ -212,6 +225,14 @@ def diffused(network: Network) -> Result:
     return _result("sharing-diffusion", network, timed, reckoned, more)
 
 
+def _first(pairs: str, showing: int, place: Path) -> str:
+    """Write the pairs of the first so many users who show."""
+    table = pq.read_table(pairs)
+    users = table.column("u").unique()[:showing]
+    pq.write_table(table.filter(pc.is_in(table.column("u"), value_set=users)), place)
+    return str(place)
+
+
 def _floor(arguments: list[str]) -> tuple[dict[str, Any], Measured]:
     command = [sys.executable, "-m", "benchmarks.sharing_floor", *arguments]
     ran = case_study.checked("floor", measure(command, directory=case_study.root()))
@@ -225,7 +246,11 @@ def _share(network: Network, out: Path, name: str, asked: dict[str, Any]) -> Mea
         "run": {"name": name},
         "table": {"path": str(network.place / "profiles"), "record_id": "user"},
         "columns": network.columns(),
-        "sharing": {"edges": {"path": str(network.place / "edges")}, **asked},
+        "sharing": {
+            "edges": {"path": str(network.place / "edges")},
+            "adjacency_on_machine": EDGES_AT_MOST,
+            **asked,
+        },
     }
     path = out / f"{name}.yaml"
     path.write_text(yaml.safe_dump(policy, sort_keys=False), encoding="utf-8")

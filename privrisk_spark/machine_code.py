@@ -6,7 +6,8 @@ records are grouped or swapped, and nowhere else.
 Numba keeps the code of a function beside the file in which it stands, and looks at that file alone to see whether the
 code is still right. But the code holds, too, the functions it calls and the numbers it reads, which stand in other
 files; and a package that Spark sends to its executors as an archive lies in a new directory in every run. So the code
-is kept here in a directory named after the content of all files it was made from.
+is kept here in a directory named after the content of the files it was made from: those of its chapter of the kernels,
+so that a change of one chapter leaves the code of the others as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+from llvmlite import ir
+from numba.core import cgutils, types
 from numba.core.caching import _CacheLocator
+from numba.extending import intrinsic
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,23 +32,28 @@ R = TypeVar("R")
 _CONFIG: Any = numba.config
 """Which has its attributes at run time alone."""
 
-SOURCES = (
-    "lattice/lattice.py",
-    "masking/grouping.py",
-    "masking/partners.py",
-    "masking/point_tree.py",
-    "numeric/min_cut.py",
-    "search/row_sets.py",
-    "search/boxes/arrays.py",
-    "search/boxes/bounds.py",
-    "search/boxes/search.py",
-    "sharing/graph.py",
-    "sharing/level_boxes.py",
-    "sharing/level_search.py",
-    "sharing/pair_lattice.py",
-    "sharing/walking.py",
-)
-"""Files, below ``kernels``, of all that compiled functions call and read."""
+SOURCES = {
+    "masking": ("masking/grouping.py", "masking/partners.py", "masking/point_tree.py"),
+    "numeric": ("numeric/min_cut.py",),
+    "search": (
+        "lattice/lattice.py",
+        "search/row_sets.py",
+        "search/boxes/arrays.py",
+        "search/boxes/bounds.py",
+        "search/boxes/search.py",
+    ),
+    "sharing": (
+        "lattice/lattice.py",
+        "search/row_sets.py",
+        "sharing/graph.py",
+        "sharing/level_boxes.py",
+        "sharing/level_search.py",
+        "sharing/pair_lattice.py",
+        "sharing/walking.py",
+    ),
+}
+"""Files, below ``kernels``, of all that the compiled functions of a chapter of the kernels call and read, but for this
+module. Another file makes no chapter's code anew but its own."""
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -52,7 +61,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
     The code is kept in the first of these directories that can be written: the one that ``NUMBA_CACHE_DIR`` names,
     ``__pycache__`` beside this module, the user's cache directory. Where there is none, every process compiles its own.
-    The function, and what it calls and reads, stand in `SOURCES`.
+    The function, and what it calls and reads, stand in `SOURCES`, by its chapter.
     """
     usual = _CONFIG.CACHE_LOCATOR_CLASSES
     try:
@@ -66,12 +75,40 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
         _CONFIG.CACHE_LOCATOR_CLASSES = usual
 
 
+@intrinsic
+def _fetch(typing: Any, array: Any, place: Any) -> Any:  # noqa: ARG001 - types, as Numba gives them
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        build: Any = cgutils
+        held = build.create_struct_proxy(signature.args[0])(context, builder, arguments[0])
+        start = builder.bitcast(held.data, cgutils.voidptr_t)
+        (apart,) = build.unpack_tuple(builder, held.strides, 1)
+        address = builder.gep(start, [builder.mul(arguments[1], apart)])
+        number = ir.IntType(32)
+        takes = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], takes)
+        # To read it; into every cache; it is data.
+        builder.call(ask, [address, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+fetch = cast("Callable[[Any, Any], None]", _fetch)
+"""Ask the processor for a number of an array before it is needed: ``fetch(array, place)``, in compiled functions alone.
+
+It changes nothing, and goes on at once: the line of the cache in which ``array[place]`` lies is on its way while others
+are read. Without it what is read in no order is waited for, which takes half of a walk over a graph that is larger than
+the caches. The array has one dimension; a place outside of it is allowed, and of no use.
+"""
+
+
 class BySource(_CacheLocator):
     """Where the code of a function is kept."""
 
     def __init__(self, function: Any, directory: Path) -> None:
         # Two modules may have functions of one name.
-        self._directory = directory / f"privrisk-{key()}" / function.__module__
+        self._key = key(chapter_of(function))
+        self._directory = directory / f"privrisk-{self._key}" / function.__module__
         self._line = function.__code__.co_firstlineno
 
     @classmethod
@@ -92,21 +129,29 @@ class BySource(_CacheLocator):
 
     def get_source_stamp(self) -> str:
         """Return what kept code must bear to be right."""
-        return key()
+        return self._key
 
     def get_disambiguator(self) -> str:
         """Return what tells functions of one name in one module apart."""
         return str(self._line)
 
 
+def chapter_of(function: Any) -> str | None:
+    """Return the chapter of the kernels in which a function stands; None where it stands in none that has sources."""
+    package, _, inside = function.__module__.partition(".kernels.")
+    chapter = inside.partition(".")[0]
+    return chapter if package == __package__ and chapter in SOURCES else None
+
+
 @functools.cache
-def key() -> str:
-    """Return what the content of `SOURCES` is known by: 16 hexadecimal digits."""
-    kernels = resources.files("privrisk_spark.kernels")
-    found = hashlib.sha256()
-    for name in SOURCES:
-        source = kernels.joinpath(*name.split("/")).read_bytes()
-        found.update(f"{name}\0{hashlib.sha256(source).hexdigest()}\n".encode())
+def key(chapter: str | None) -> str:
+    """Return what the content of a chapter's `SOURCES`, or of all, is known by: 16 hexadecimal digits."""
+    names = SOURCES[chapter] if chapter else sorted({name for some in SOURCES.values() for name in some})
+    kernels, found = resources.files("privrisk_spark.kernels"), hashlib.sha256()
+    sources = {name: kernels.joinpath(*name.split("/")) for name in names}
+    sources["machine_code.py"] = resources.files("privrisk_spark").joinpath("machine_code.py")
+    for name, source in sources.items():
+        found.update(f"{name}\0{hashlib.sha256(source.read_bytes()).hexdigest()}\n".encode())
     return found.hexdigest()[:16]
 
 

@@ -28,16 +28,22 @@ def keep() -> Path:
 
 
 @contextmanager
-def alone(directory: Path) -> Iterator[None]:
-    """One process at a time."""
-    with (directory / "lock").open("w") as file:
+def alone(directory: Path, chapter: str | None) -> Iterator[None]:
+    """One process at a time compiles a chapter of the kernels; another chapter is none of its business."""
+    with (directory / f"lock-{chapter or 'others'}").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def compile_alone(directory: Path) -> None:
-    """What one process compiles, others wait for and load: Numba looks for it before it compiles."""
+    """What one process compiles, others wait for and load: Numba looks for it before it compiles.
+
+    They wait for functions of the same chapter of the kernels alone: what a network's functions take, which is most of
+    a minute, holds no search of a lattice up.
+    """
     from numba.core.dispatcher import Dispatcher
+
+    from privrisk_spark.machine_code import chapter_of
 
     compile_now = Dispatcher.compile
     inside = False
@@ -46,7 +52,7 @@ def compile_alone(directory: Path) -> None:
         nonlocal inside
         if inside:
             return compile_now(dispatcher, signature)
-        with alone(directory):
+        with alone(directory, chapter_of(dispatcher.py_func)):
             inside = True
             try:
                 return compile_now(dispatcher, signature)

@@ -72,6 +72,7 @@ LIBRARIES: dict[str, set[str]] = {
     "typer": {"cli"},
     "rich": {"runs"},
     "numba": {"machine_code"},
+    "llvmlite": {"machine_code"},
     "cryptography": {"kernels"},
     "rapidfuzz": {"kernels"},
     "sklearn": {"kernels", "stages"},

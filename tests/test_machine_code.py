@@ -22,7 +22,7 @@ from sources import ROOT, needs_spark
 
 from privrisk_spark import machine_code
 from privrisk_spark.kernels.search.boxes.search import search
-from privrisk_spark.machine_code import SOURCES, compiled
+from privrisk_spark.machine_code import SOURCES, chapter_of, compiled, fetch
 
 KERNELS = "privrisk_spark.kernels"
 
@@ -30,7 +30,7 @@ KERNELS = "privrisk_spark.kernels"
 def test_the_code_lies_where_the_state_of_all_sources_says() -> None:
     assert os.environ["NUMBA_CACHE_DIR"] == str(kept_for_tests.CACHE)
     place = Path(search.stats.cache_path)  # type: ignore[attr-defined]
-    assert place.parent == kept_for_tests.CACHE / f"privrisk-{machine_code.key()}"
+    assert place.parent == kept_for_tests.CACHE / f"privrisk-{machine_code.key('search')}"
 
 
 def _named(code: CodeType) -> set[str]:
@@ -46,33 +46,88 @@ def _home(module: ModuleType, name: str) -> str:
     return module.__name__
 
 
-def test_sources_are_all_that_compiled_functions_call_and_read() -> None:
-    found, todo = set(), []
+def _read_by(function: Dispatcher, known: dict[Dispatcher, set[str]]) -> set[str]:
+    """The modules in which stands what a compiled function calls and reads, itself included."""
+    if function not in known:
+        module = inspect.getmodule(function.py_func)
+        assert module is not None
+        found = known[function] = {module.__name__}
+        for name in _named(function.py_func.__code__) & vars(module).keys():
+            value: Any = vars(module)[name]
+            if isinstance(value, Dispatcher):
+                found |= _read_by(value, known)
+            elif not isinstance(value, ModuleType):
+                found.add(_home(module, name))
+    return known[function]
+
+
+def test_sources_are_all_that_compiled_functions_of_a_chapter_call_and_read() -> None:
+    known: dict[Dispatcher, set[str]] = {}
+    found: dict[str | None, set[str]] = {}
     for file in (ROOT / "privrisk_spark" / "kernels").rglob("*.py"):
         if "import compiled" in file.read_text():
             module = importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
-            todo += [value for value in vars(module).values() if isinstance(value, Dispatcher)]
-    assert len(todo) > 30
-    for function in todo:
-        module = inspect.getmodule(function.py_func)
-        assert module is not None
-        found.add(module.__name__)
-        for name in _named(function.py_func.__code__) & vars(module).keys():
-            value: Any = vars(module)[name]
-            if not isinstance(value, ModuleType):
-                found.add(value.py_func.__module__ if isinstance(value, Dispatcher) else _home(module, name))
-    assert found == {f"{KERNELS}.{name.removesuffix('.py').replace('/', '.')}" for name in SOURCES}
+            for value in vars(module).values():
+                if isinstance(value, Dispatcher) and value.py_func.__module__ == module.__name__:
+                    found.setdefault(chapter_of(value.py_func), set()).update(_read_by(value, known))
+    assert len(known) > 30
+    itself = machine_code.__name__
+    for chapter, modules in found.items():
+        names = {f"{KERNELS}.{name.removesuffix('.py').replace('/', '.')}" for name in SOURCES[str(chapter)]}
+        assert modules - {itself} == names
+    assert found.keys() == SOURCES.keys()
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_another_source_has_another_key(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = tmp_path / "kernels"
-    shutil.copytree(ROOT / "privrisk_spark" / "kernels", tree, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr("importlib.resources.files", lambda _: tree)
-    assert machine_code.key.__wrapped__() == machine_code.key()
-    changed = tree / name
-    changed.write_text(changed.read_text() + "\n")
-    assert machine_code.key.__wrapped__() != machine_code.key()
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Another copy of the package, of which keys are made."""
+    package = tmp_path / "privrisk_spark"
+    shutil.copytree(ROOT / "privrisk_spark", package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr("importlib.resources.files", lambda name: tmp_path.joinpath(*name.split(".")))
+    return package
+
+
+def test_another_source_has_another_key_in_the_chapters_that_read_it(tree: Path) -> None:
+    fresh, before = machine_code.key.__wrapped__, {chapter: machine_code.key(chapter) for chapter in [*SOURCES, None]}
+    assert {chapter: fresh(chapter) for chapter in before} == before
+    for name in {name for names in SOURCES.values() for name in names}:
+        changed = tree / "kernels" / name
+        text = changed.read_text()
+        changed.write_text(text + "\n")
+        others = {chapter for chapter in before if fresh(chapter) != before[chapter]}
+        assert others == {None, *(chapter for chapter, names in SOURCES.items() if name in names)}
+        changed.write_text(text)
+
+
+def test_another_way_to_fetch_makes_all_code_anew(tree: Path) -> None:
+    before = [machine_code.key(chapter) for chapter in SOURCES]
+    with (tree / "machine_code.py").open("a") as file:
+        file.write("\n")
+    assert not set(before) & {machine_code.key.__wrapped__(chapter) for chapter in SOURCES}
+
+
+def test_what_a_chapter_compiles_another_does_not_wait_for(tmp_path: Path) -> None:
+    with kept_for_tests.alone(tmp_path, "sharing"), kept_for_tests.alone(tmp_path, "search"):
+        assert {file.name for file in tmp_path.iterdir()} == {"lock-sharing", "lock-search"}
+
+
+@numba.njit
+def _sum_of_what_was_asked_for(numbers: np.ndarray, order: np.ndarray) -> float:
+    total = 0.0
+    for i in range(len(order)):
+        fetch(numbers, order[i] + 10**6)
+        fetch(numbers, order[min(i + 2, len(order) - 1)])
+        total += numbers[order[i]]
+    return total
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_what_is_fetched_is_not_changed(step: int) -> None:
+    """Of an array with gaps too, and for a place outside of it."""
+    numbers = np.arange(30.0)[::step]
+    order = np.random.default_rng(1).permutation(len(numbers))
+    assert _sum_of_what_was_asked_for(numbers, order) == numbers.sum()
+    assert all("llvm.prefetch" in code for code in _sum_of_what_was_asked_for.inspect_llvm().values())
 
 
 CUT = """
@@ -97,7 +152,7 @@ def test_a_package_in_an_archive_finds_the_code_of_another_run(tmp_path: Path) -
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         seen.append(done.stdout.split())
-    place = tmp_path / "home" / ".cache" / "privrisk_spark" / f"privrisk-{machine_code.key()}"
+    place = tmp_path / "home" / ".cache" / "privrisk_spark" / f"privrisk-{machine_code.key('search')}"
     assert Path(seen[0][0]).parent == place
     assert seen == [[seen[0][0], "0"], [seen[0][0], "1"]]
 

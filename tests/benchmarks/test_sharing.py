@@ -35,6 +35,13 @@ def test_hard_pairs_are_two_steps_apart_and_differ(tmp_path: Path) -> None:
     assert sharing.prepare(USERS, 1, tmp_path).place == place
 
 
+def test_the_first_users_who_show_are_taken_with_all_their_pairs(tmp_path: Path) -> None:
+    pairs = tmp_path / "told.parquet"
+    pq.write_table(pa.table({"u": ["c", "c", "a", "b", "b"], "v": ["a", "b", "b", "a", "c"]}), pairs)
+    taken = pq.read_table(sharing._first(str(pairs), 2, tmp_path / "some.parquet"))
+    assert taken.to_pydict() == {"u": ["c", "c", "a"], "v": ["a", "b", "b"]}
+
+
 def test_another_answer_is_no_figure(tmp_path: Path) -> None:
     rows = {"u": ["a", "b"], "v": ["b", "a"], "common_friends": [1, 2], "level_a0": [0, 1], "loss": [0.5, 0.0]}
     for name in ("held", "timed"):

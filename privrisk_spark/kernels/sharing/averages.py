@@ -26,42 +26,31 @@ from dataclasses import dataclass
 import numpy as np
 
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.sharing.columns import HALF, Columns, Room
 from privrisk_spark.kernels.sharing.diffusion import Leak, Series, expected, rate
 from privrisk_spark.kernels.sharing.graph import Graph
 from privrisk_spark.kernels.sharing.walking import (
     DIVISOR,
     KEPT,
     MEASURE,
-    NARROW_TOP,
     TOLD,
     TOP,
     WIDTH,
     Codes,
     Lists,
-    NarrowCodes,
-    Seen,
-    Sums,
     clear,
     encode,
     fill,
     lists_of,
     meet,
-    narrow,
-    narrow_codes,
-    nothing_seen,
     pull,
     push,
-    step,
     survey,
-    turned,
-    wide_codes,
 )
 
-_HALF = 0.5001
-"""What a code is off by, in units of its scale, with room for the arithmetic in float64 around it."""
-
-_SPARSE = 32
-"""A function is walked by lists while a step visits less than one of so many edges."""
+_SPARSE, _LONG = 16, 2**21
+"""A function is walked by lists while a step visits less than one of so many edges; if these are more than so many, and
+their users no longer fit the caches, while it visits less than half as many."""
 
 _LISTED = 2
 """Steps by lists, whatever they cost, before 16 bits are given up."""
@@ -177,8 +166,9 @@ def averages(graph: Graph, leak: Leak, series: Series, functions: Functions, wit
         found = walked.block(functions.part(rows), within[rows])
         values[_rows(functions.wanted_first, rows)[1]], error[rows], steps[rows] = found
     left = np.flatnonzero(error > within)
-    for begin in range(0, len(left), _AT_ONCE):
-        rows = left[begin : begin + _AT_ONCE]
+    at_once = max(1, min(_AT_ONCE, _VALUES // max(graph.n, 1)))
+    for begin in range(0, len(left), at_once):
+        rows = left[begin : begin + at_once]
         some = functions.part(rows)
         spread = expected(graph, leak, series, some.whole(graph.n))
         of = np.repeat(np.arange(len(rows)), np.diff(some.wanted_first))
@@ -189,8 +179,8 @@ def averages(graph: Graph, leak: Leak, series: Series, functions: Functions, wit
     return Averages(values, error, steps)
 
 
-_AT_ONCE = 16
-"""Functions added up in float64 at once."""
+_AT_ONCE, _VALUES = 16, 2**24
+"""Functions added up in float64 at once, and at most so many of their values; does not change a result."""
 
 
 def _largest(first: LongArray, values: FloatArray) -> FloatArray:
@@ -230,22 +220,6 @@ class _Function:
     steps: int = -1
 
 
-class _Columns:
-    """Functions as codes: after ``at`` steps a value is ``low + scale code``, off by at most ``off``."""
-
-    def __init__(self) -> None:
-        self.at, self.off = np.zeros(WIDTH, np.int64), np.zeros(WIDTH)
-        self.low, self.scale = np.zeros(WIDTH), np.zeros(WIDTH)
-        self.seen = nothing_seen()
-        self.norm = np.zeros(WIDTH)
-        """At least the norm of the coded values less the centre, where the measure of all users together is 1."""
-
-    def range(self, c: int) -> tuple[float, float]:
-        """Least and greatest coded value of a function."""
-        low, scale = float(self.low[c]), float(self.scale[c])
-        return low + scale * float(self.seen.least[c]), low + scale * float(self.seen.most[c])
-
-
 @dataclass(frozen=True, eq=False)
 class _Walked:
     """A graph with room for a block of functions: ``B g = (kept g + Σ g of the friends)/divisor``."""
@@ -258,9 +232,7 @@ class _Walked:
     left: FloatArray
     """At least the weights of all later terms, of each term; what the weights were rounded by is in ``rounding``."""
     rounding: float
-    old: Codes
-    new: Codes
-    narrowed: NarrowCodes
+    room: Room
     listed: Lists
     met: Lists
 
@@ -285,21 +257,18 @@ class _Walked:
             weights,
             np.maximum(1.0 - sums, 0.0) + 2 * _UP,
             (most + 2 * len(weights) + 16) * (len(weights) + 1) * _UP,
-            wide_codes(n),
-            wide_codes(n),
-            narrow_codes(n),
+            Room.of(n),
             lists_of(n),
             lists_of(n),
         )
 
     def block(self, some: Functions, within: FloatArray) -> tuple[FloatArray, FloatArray, LongArray]:
         """Average up to :data:`WIDTH` functions, as :class:`Averages` has it; the error is infinite where it fails."""
-        columns = _Columns()
+        columns = Columns(self.graph, self.own, self.mass, self.room)
         functions = [self._function(some, c, float(within[c])) for c in range(some.n)]
-        rows = self.new.reshape(WIDTH, -1)
-        opened = [c for c, one in enumerate(functions) if self._by_lists(one, columns, c, rows[c])]
+        opened = [c for c, one in enumerate(functions) if self._by_lists(one, columns, c)]
         if opened:
-            turned(rows, self.old)
+            columns.begin()
             self._by_codes(functions, columns, opened)
         totals = np.concatenate([np.zeros(0), *(one.totals for one in functions)])
         return totals, np.array([one.error for one in functions]), np.array([one.steps for one in functions], np.int64)
@@ -312,15 +281,17 @@ class _Walked:
         totals = np.zeros(len(wanted))
         return _Function(users, values, wanted, within, centre, largest, None, totals, self.rounding * largest)
 
-    def _by_lists(self, one: _Function, columns: _Columns, c: int, row: Codes) -> bool:
-        """Walk a function by lists while they are short; whether it then goes on as codes, which ``row`` becomes."""
+    def _by_lists(self, one: _Function, columns: Columns, c: int) -> bool:
+        """Walk a function by lists while they are short; whether it then goes on as codes."""
         graph, back, lists = self.graph, self.graph.transposed, self.listed
-        size, k, coded = len(one.users), 0, False
+        sparse = min(len(graph.indices) // _SPARSE, max(len(graph.indices) // (2 * _SPARSE), _LONG))
+        size, k, coded, seen = len(one.users), 0, False, np.zeros(5)
         fill(lists, one.users, one.values)
+        survey(self.own, lists, size, one.centre, seen)
         while True:
             value = lists.state[:, 0]
             one.totals += self.weights[k] * value[one.wanted]
-            bottom, top, counted, square, edges = survey(self.own, lists, size, one.centre).tolist()
+            bottom, top, counted, square, edges = seen.tolist()
             if size < graph.n:
                 bottom, top = min(bottom, 0.0), max(top, 0.0)
             end = self._ending(one, k, bottom, top, 0.0)
@@ -330,41 +301,38 @@ class _Walked:
                 one.totals += end[1]
                 one.steps, one.error = end[0], end[2]
                 break
-            if edges > max(len(graph.indices) // _SPARSE, 1):
+            if edges > max(sparse, 1):
                 one.near = self._near(one)
                 square += max(self.mass - counted, 0.0) * one.centre**2
                 norm = math.sqrt(square / self.mass) * (1 + (graph.n + 64) * _UP)
                 if self._meeting(one, k, norm, 0.0, value, 0.0, 1.0):
                     break
                 unit = (top - bottom) / TOP
-                if one.spent + self.left[k] * _HALF * unit <= one.within:
-                    columns.scale[c], columns.low[c], columns.off[c], columns.at[c] = unit, bottom, _HALF * unit, k
-                    columns.seen.least[c], columns.seen.most[c], columns.norm[c] = 0, TOP, norm + _HALF * unit
-                    encode(lists, size, bottom, unit, row)
+                if one.spent + self.left[k] * HALF * unit <= one.within:
+                    columns.put(c, at=k, bottom=bottom, unit=unit, norm=norm, centre=one.centre)
+                    encode(lists, size, bottom, unit, columns.rows[c])
                     coded = True
                     break
                 if k >= _LISTED:
                     break
-            size = push(back.indptr, back.indices, self.own, lists, size)
+            size = push(back.indptr, back.indices, self.own, lists, size, one.centre, seen)
             k += 1
         clear(lists, size)
         return coded
 
-    def _by_codes(self, functions: list[_Function], columns: _Columns, opened: list[int]) -> None:
+    def _by_codes(self, functions: list[_Function], columns: Columns, opened: list[int]) -> None:
         """Walk functions by codes until each has ended, or cannot keep its error."""
-        old, new = self.old, self.new
         while True:
             for c in list(opened):
                 one, k, off = functions[c], int(columns.at[c]), float(columns.off[c])
-                low, scale = float(columns.low[c]), float(columns.scale[c])
                 end = self._ending(one, k, *columns.range(c), off)
                 if end is not None:
                     if end[0] > k:
-                        one.totals += self.weights[k + 1] * self._next(old, c, one.wanted, low, scale)
+                        one.totals += self.weights[k + 1] * self._next(columns, c, one.wanted)
                     one.totals += end[1]
                     one.steps, one.error = end[0], end[2]
                 elif (
-                    not self._meeting(one, k, float(columns.norm[c]), off, old[:, c], low, scale)
+                    not self._meeting(one, k, float(columns.norm[c]), off, columns.codes(c), *columns.reading(c))
                     and one.spent + self.left[k] * off <= one.within
                     and k + 1 < len(self.weights)
                 ):
@@ -373,51 +341,16 @@ class _Walked:
             if not opened:
                 return
             for c in opened:
-                one, columns.at[c] = functions[c], columns.at[c] + 1
-                weight = float(self.weights[columns.at[c]])
-                one.totals += weight * self._next(old, c, one.wanted, float(columns.low[c]), float(columns.scale[c]))
+                one = functions[c]
+                weight = float(self.weights[columns.at[c] + 1])
+                one.totals += weight * self._next(columns, c, one.wanted)
                 one.spent += weight * float(columns.off[c])
-            self._step(functions, columns, opened, old, new)
-            old, new = new, old
-
-    def _step(self, functions: list[_Function], columns: _Columns, opened: list[int], old: Codes, new: Codes) -> None:
-        """One step of all columns, from codes of 8 bits those that can afford it."""
-        seen, none = columns.seen, np.zeros(WIDTH)
-        shift = seen.least.astype(np.float64)
-        width = np.maximum(seen.most - shift, 1.0)
-        off = columns.off + _HALF * columns.scale * width / NARROW_TOP
-        affordable = [
-            c for c in opened
-            if functions[c].spent + self.left[columns.at[c]] * off[c] <= _NARROW * functions[c].within
-        ]  # fmt: skip
-        if len(affordable) < len(opened):
-            self._stepped(old, new, shift, TOP / width, seen)
-        if affordable:
-            columns.off[affordable] = off[affordable]
-            narrow(old, shift, NARROW_TOP / width, self.narrowed)
-            factor = np.full(WIDTH, TOP / NARROW_TOP)
-            if len(affordable) == len(opened):
-                self._stepped(self.narrowed, new, none, factor, seen)
-            else:
-                # Each function is found by itself: what others cannot afford does not change it.
-                apart, of_apart = wide_codes(self.graph.n), nothing_seen()
-                self._stepped(self.narrowed, apart, none, factor, of_apart)
-                for c in affordable:
-                    new[:, c] = apart[:, c]
-                    seen.least[c], seen.most[c] = of_apart.least[c], of_apart.most[c]
-                    seen.first[c], seen.second[c] = of_apart.first[c], of_apart.second[c]
-        columns.low += columns.scale * shift
-        columns.scale *= width / TOP
-        columns.off += _HALF * columns.scale
-        for c in opened:
-            low, scale = columns.low[c] - functions[c].centre, columns.scale[c]
-            parts = scale**2 * seen.second[c] / self.mass, 2 * scale * low * seen.first[c] / self.mass, low**2
-            rounding = (self.graph.n + 64) * _UP * sum(abs(part) for part in parts)
-            columns.norm[c] = math.sqrt(max(sum(parts), 0.0) + rounding)
-
-    def _stepped(self, old: Codes | NarrowCodes, new: Codes, shift: FloatArray, factor: FloatArray, seen: Seen) -> None:
-        sums: Sums = np.zeros(0, np.uint32) if old.dtype == np.uint16 else np.zeros(0, np.uint16)
-        step(self.graph.indptr, self.graph.indices, self.own, old, new, sums, shift, factor, seen)
+            off_in_8_bits, affordable = columns.narrowed_off(), np.zeros(WIDTH, dtype=np.bool_)
+            for c in opened:
+                one = functions[c]
+                later = float(self.left[columns.at[c] + 1] * off_in_8_bits[c])
+                affordable[c] = one.spent + later <= _NARROW * one.within
+            columns.step(opened, affordable)
 
     def _ending(self, one: _Function, k: int, bottom: float, top: float, off: float) -> tuple[int, float, float] | None:
         """Whether the series may end with term k, or with k + 1 at the wanted users alone, by the range of term k.
@@ -488,6 +421,7 @@ class _Walked:
         one.steps, one.error = k + int(steps.max()), error
         return True
 
-    def _next(self, old: Codes, c: int, wanted: LongArray, low: float, scale: float) -> FloatArray:
+    def _next(self, columns: Columns, c: int, wanted: LongArray) -> FloatArray:
         """The next term of a function at the wanted users."""
-        return low + scale * pull(self.graph.indptr, self.graph.indices, self.own, old[:, c], wanted)
+        low, scale = columns.reading(c)
+        return low + scale * pull(self.graph.indptr, self.graph.indices, self.own, columns.codes(c), wanted)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
-from privrisk_spark.machine_code import compiled
+from privrisk_spark.machine_code import compiled, fetch
 
 Codes = npt.NDArray[np.uint16]
 NarrowCodes = npt.NDArray[np.uint8]
@@ -20,6 +20,12 @@ Sums = npt.NDArray[np.uint32] | npt.NDArray[np.uint16]
 
 WIDTH = 64
 """Functions averaged at once: a user's codes of 16 bits are two lines of a cache, those of 8 bits are one."""
+
+AHEAD = 16
+"""Friends whose codes are asked for before it is their turn: of 8, 16 and 32 in a network of 500,000 the best."""
+
+_LINE = 32
+"""Codes of 16 bits in a line of the cache."""
 
 TOP, NARROW_TOP = 65535, 255
 """The largest code of 16 bits, and of 8."""
@@ -82,65 +88,105 @@ def fill(lists: Lists, users: LongArray, values: FloatArray) -> None:
 @compiled
 def clear(lists: Lists, size: int) -> None:
     """Leave the room empty."""
+    flat = lists.state.ravel()
     for i in range(size):
+        if i + AHEAD < size:
+            fetch(flat, 2 * lists.support[i + AHEAD])
         lists.state[lists.support[i], 0] = 0.0
 
 
 @compiled
-def push(indptr: LongArray, indices: IntArray, own: FloatArray, lists: Lists, size: int) -> int:
+def push(indptr: LongArray, indices: IntArray, own: FloatArray, lists: Lists, size: int, centre: float,
+         found: FloatArray) -> int:  # fmt: skip
     """One step of a function that is 0 but at a few users, in place; returns at how many it is then.
 
     The graph is the transposed one: those who are told by each user do not see his value, but those who tell him do.
+    What :func:`survey` says of the list is written to ``found``.
     """
     state, marked, support = lists.state, lists.marked, lists.support
+    flat, last = state.ravel(), len(indices) - 1
     n = size
     for i in range(size):
         marked[support[i]] = True
     for i in range(size):
+        if i + AHEAD < size:
+            fetch(indptr, support[i + AHEAD])
+        if i + _LISTS_AHEAD < size:
+            fetch(indices, indptr[support[i + _LISTS_AHEAD]])
         user = support[i]
         amount = state[user, 0]
         for place in range(indptr[user], indptr[user + 1]):
+            later = indices[min(place + AHEAD, last)]
+            fetch(flat, 2 * np.int64(later))
+            fetch(marked, later)
             other = indices[place]
             if not marked[other]:
                 marked[other] = True
                 support[n] = other
                 n += 1
             state[other, 1] += amount
+    _nothing(found)
+    whose = own.ravel()
     for i in range(n):
+        if i + AHEAD < n:
+            fetch(flat, 2 * support[i + AHEAD])
+            fetch(whose, 4 * support[i + AHEAD])
         user = support[i]
-        state[user, 0] = (own[user, KEPT] * state[user, 0] + state[user, 1]) / own[user, DIVISOR]
-        state[user, 1] = 0.0
+        value = (own[user, KEPT] * state[user, 0] + state[user, 1]) / own[user, DIVISOR]
+        state[user, 0], state[user, 1] = value, 0.0
         marked[user] = False
+        _note(own, user, value, centre, found)
     return n
 
 
+_LISTS_AHEAD = 4
+"""Users whose lists of friends are asked for before it is their turn."""
+
+
 @compiled
-def survey(own: FloatArray, lists: Lists, size: int, centre: float) -> FloatArray:
+def survey(own: FloatArray, lists: Lists, size: int, centre: float, found: FloatArray) -> None:
     """What is known of a list.
 
-    Returns
-    -------
-    ndarray of float64, shape (5,)
-        The least and the greatest value, the sum of the measure, and of the measure times the squares of the values
-        less a centre, and how many edges the next step visits.
+    Parameters
+    ----------
+    own : ndarray of float64, shape (n, 4)
+    lists : Lists
+    size : int
+        Users in the list.
+    centre : float
+    found : ndarray of float64, shape (5,)
+        Becomes the least and the greatest value, the sum of the measure, and of the measure times the squares of the
+        values less the centre, and how many edges the next step visits.
     """
-    found = np.zeros(5)
-    found[0], found[1] = np.inf, -np.inf
+    _nothing(found)
     for i in range(size):
         user = lists.support[i]
-        value, counts = lists.state[user, 0], own[user, MEASURE]
-        found[0], found[1] = min(found[0], value), max(found[1], value)
-        found[2] += counts
-        found[3] += counts * (value - centre) ** 2
-        found[4] += own[user, TOLD]
-    return found
+        _note(own, user, lists.state[user, 0], centre, found)
+
+
+@compiled
+def _nothing(found: FloatArray) -> None:
+    found[:] = 0.0
+    found[0], found[1] = np.inf, -np.inf
+
+
+@compiled
+def _note(own: FloatArray, user: int, value: float, centre: float, found: FloatArray) -> None:
+    counts = own[user, MEASURE]
+    found[0], found[1] = min(found[0], value), max(found[1], value)
+    found[2] += counts
+    found[3] += counts * (value - centre) ** 2
+    found[4] += own[user, TOLD]
 
 
 @compiled
 def encode(lists: Lists, size: int, bottom: float, unit: float, row: Codes) -> None:
     """Write a list as codes ``(value - bottom)/unit``, rounded to the nearest, and that of 0 at all other users."""
     row[:] = np.uint16(min(max(-bottom / unit + 0.5, 0.0), 65535.0))
+    flat = lists.state.ravel()
     for i in range(size):
+        if i + AHEAD < size:
+            fetch(flat, 2 * lists.support[i + AHEAD])
         user = lists.support[i]
         row[user] = np.uint16(min(max((lists.state[user, 0] - bottom) / unit + 0.5, 0.0), 65535.0))
 
@@ -152,9 +198,13 @@ _TILE = 64
 @compiled
 def turned(rows: Codes, found: Codes) -> None:
     """Turn codes, a row a function, into a row a user."""
-    for start in range(0, len(found), _TILE):
-        stop = min(start + _TILE, len(found))
+    flat, n = rows.ravel(), len(found)
+    for start in range(0, n, _TILE):
+        stop = min(start + _TILE, n)
         for c in range(WIDTH):
+            # A row is a line or two before another is read, too short for the processor to foresee the next ones.
+            for place in range(stop, min(stop + _TILE, n), _LINE):
+                fetch(flat, c * n + place)
             for user in range(start, stop):
                 found[user, c] = rows[c, user]
 
@@ -216,22 +266,22 @@ def meet(
     """
     state, support = lists.state, lists.support
     found, energy = np.zeros(len(wanted)), np.zeros(len(wanted))
-    longest = 0
+    longest, seen = 0, np.zeros(5)
     for i in range(len(wanted)):
         support[0] = wanted[i]
         state[wanted[i], 0] = 1.0 / own[wanted[i], MEASURE]
         size = 1
         for j in range(steps[i]):
-            size = push(indptr, indices, own, lists, size)
+            size = push(indptr, indices, own, lists, size, 0.0, seen)
             total = 0.0
             for s in range(size):
+                if s + AHEAD < size:
+                    fetch(column, support[s + AHEAD])
                 user = support[s]
                 total += own[user, MEASURE] * state[user, 0] * column[user]
             found[i] += weights[j] * total
-        for s in range(size):
-            user = support[s]
-            energy[i] += own[user, MEASURE] * state[user, 0] * state[user, 0]
-            state[user, 0] = 0.0
+        energy[i] = seen[3]
+        clear(lists, size)
         longest = max(longest, size)
     return found, energy, longest
 
@@ -292,6 +342,7 @@ def step(
     low, high = np.full(WIDTH, TOP, np.int32), np.zeros(WIDTH, np.int32)
     first, second = seen.first, seen.second
     first[:], second[:] = 0.0, 0.0
+    last, wide = len(indices) - 1, flat.itemsize > 1
     for user in range(len(indptr) - 1):
         begin, end = indptr[user], indptr[user + 1]
         itself, kept = np.uint64(user) * w, own[user, KEPT]
@@ -301,6 +352,11 @@ def step(
             stop = min(begin + at_once, end)
             # Two friends at a time, without signs: the loops become vectors.
             while begin + 1 < stop:
+                for place in range(begin + AHEAD, begin + AHEAD + 2):
+                    later = np.int64(indices[min(place, last)]) * WIDTH
+                    fetch(flat, later)
+                    if wide:
+                        fetch(flat, later + _LINE)
                 one, other = np.uint64(indices[begin]) * w, np.uint64(indices[begin + 1]) * w
                 for c in range(WIDTH):
                     part[c] += np.uint32(flat[one + np.uint64(c)]) + np.uint32(flat[other + np.uint64(c)])
@@ -330,6 +386,46 @@ def step(
             first[c] += amount
             second[c] += amount * np.float64(codes[c])
     seen.least[:], seen.most[:] = low, high
+
+
+@compiled
+def step_alone(
+    indptr: LongArray,
+    indices: IntArray,
+    own: FloatArray,
+    old: Codes | NarrowCodes,
+    new: Codes,
+    shift: float,
+    factor: float,
+    found: FloatArray,
+) -> None:
+    """One step of one function at all users: to the last bit what :func:`step` does to its column.
+
+    Parameters
+    ----------
+    indptr, indices, own
+        The graph.
+    old, new : ndarrays, shape (n,)
+        Codes of 16 or 8 bits, and of 16.
+    shift, factor : float
+    found : ndarray of float64, shape (4,)
+        Becomes what there is of the new codes, as :class:`Seen` has it.
+    """
+    low, high, first, second = np.int32(TOP), np.int32(0), 0.0, 0.0
+    for user in range(len(indptr) - 1):
+        total = np.uint64(0)
+        for place in range(indptr[user], indptr[user + 1]):
+            total += np.uint64(old[indices[place]])
+        share, counts = 1.0 / own[user, DIVISOR], own[user, MEASURE]
+        value = own[user, KEPT] * old[user] + np.float64(total)
+        value = (value * share - shift) * factor + 0.5
+        code = np.int32(min(max(value, 0.0), 65535.0))
+        low, high = min(low, code), max(high, code)
+        new[user] = code
+        amount = counts * np.float64(code)
+        first += amount
+        second += amount * np.float64(code)
+    found[0], found[1], found[2], found[3] = low, high, first, second
 
 
 @compiled

@@ -116,10 +116,7 @@ class Propagated:
 @functools.lru_cache(maxsize=1)
 def whole_graph(network: StoredNetwork) -> Graph:
     """Hold a whole graph in a task, once per process."""
-    held = network.load()
-    n = int(held.offsets[-1])
-    first, friends = held.friends(np.arange(n))
-    return Graph(first, friends.astype(np.int32), network.directed)
+    return network.load().whole()
 
 
 @dataclass(frozen=True)

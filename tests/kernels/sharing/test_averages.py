@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from networks import NETWORKS, graph_of
 
 from privrisk_spark.kernels.sharing import averages as module
-from privrisk_spark.kernels.sharing import walking
+from privrisk_spark.kernels.sharing import columns, walking
 from privrisk_spark.kernels.sharing.averages import Functions, averages
 from privrisk_spark.kernels.sharing.diffusion import Series, rate
 from privrisk_spark.kernels.sharing.graph import Graph
@@ -35,11 +35,12 @@ def everywhere(given: list[dict[int, float]], n: int) -> Functions:
 
 
 @given(NETWORKS, LEAKS, TIMES, st.sampled_from([0.3, 1e-2, 1e-4, 1e-9]), st.sampled_from([2, 10**9]), st.booleans(),
-       st.booleans(), st.data())  # fmt: skip
+       st.booleans(), st.sampled_from([0, 2, 64]), st.data())  # fmt: skip
 @settings(max_examples=400, deadline=None)
 def test_averages_are_those_of_the_exponential_within_the_bound(
-    drawn, leak, time, within, sparse, met, directed, data
+    drawn, leak, time, within, sparse, met, directed, few, data
 ) -> None:
+    """``few``: columns are stepped in blocks, one by one, or in both ways."""
     n, edges = drawn
     given = data.draw(st.lists(st.dictionaries(st.integers(0, n - 1), VALUES, max_size=n), max_size=4))
     graph = graph_of(n, edges, directed=directed)
@@ -48,6 +49,7 @@ def test_averages_are_those_of_the_exponential_within_the_bound(
     series = Series.poisson(rate(graph, leak) * time, 1e-12)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_SPARSE", sparse)
+        patch.setattr(columns, "FEW", few)
         if met:
             patch.setattr(module, "_MET", 0.01)
             patch.setattr(module, "_MET_TOGETHER", 0.01)
@@ -100,14 +102,17 @@ def test_sixteen_bits_keep_their_bound_on_a_larger_graph(time: float) -> None:
     assert (off[found.steps >= 0] > 1e-12).any(), "16 bits were used"
 
 
-def test_a_function_is_found_by_itself() -> None:
-    """To the last bit, whichever others are in its block."""
+@pytest.mark.parametrize("few", [0, 2, 64])
+def test_a_function_is_found_by_itself(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last bit, whichever others are in its block, and whether it is stepped with them."""
+    monkeypatch.setattr(columns, "FEW", few)
     graph = ring(2000, 6000)
     rng = np.random.default_rng(2)
     given = [{int(user): 1.0 for user in rng.choice(2000, 1 + i, replace=False)} for i in range(66)]
     functions, within = everywhere(given, 2000), np.full(66, 1e-5)
     series = Series.poisson(1.0, 1e-12)
     whole = averages(graph, "stochastic", series, functions, within)
+    monkeypatch.undo()
     for c in (0, 40, 65):
         alone = averages(graph, "stochastic", series, functions.part(np.array([c])), within[:1])
         assert (alone.values == whole.values[c * 2000 : (c + 1) * 2000]).all()

@@ -55,6 +55,9 @@ def test_friends_are_those_of_the_graph(offsets: list[int], directed: bool) -> N
     ball = whole.ball(3, 2)
     assert held.ball(3, 2).tolist() == ball.tolist()
     assert held.within(ball.astype(np.int64)).indices.tolist() == whole.within(ball).indices.tolist()
+    again = held.whole()
+    assert (again.indptr.tolist(), again.indices.tolist()) == (whole.indptr.tolist(), whole.indices.tolist())
+    assert (again.indptr.dtype, again.indices.dtype, again.directed) == (np.int64, np.int32, directed)
     values = held.value(u, v, otherwise=-5.0)
     assert values.tolist() == [
         float(((i << 32) | j) % 7) if (i, j) in pairs else -5.0 for i, j in zip(u.tolist(), v.tolist(), strict=True)
