@@ -54,7 +54,7 @@ def sharing(substitutes: Sequence[Substitute]) -> Iterator[None]:
 def submodules(code: CodeType, used: Iterable[Any]) -> list[ModuleType]:
     """What pickling a function asks of all imported modules, which are thousands in a process of tests: those below a
     module that it uses, whose names its code has."""
-    names, below = set(code.co_names), _below(len(sys.modules))
+    names, below = set(code.co_names), _below(len(sys.modules), next(reversed(sys.modules)))
     packages = [module for module in used if isinstance(module, ModuleType) and getattr(module, "__package__", None)]
     return [
         sys.modules[f"{package.__name__}.{name}"]
@@ -65,8 +65,8 @@ def submodules(code: CodeType, used: Iterable[Any]) -> list[ModuleType]:
 
 
 @lru_cache(maxsize=1)
-def _below(_: int) -> dict[str, list[tuple[str, frozenset[str]]]]:
-    """Rest and parts of the names of the modules below each, anew when there are more of them."""
+def _below(_: int, __: str) -> dict[str, list[tuple[str, frozenset[str]]]]:
+    """Rest and parts of the names of the modules below each, anew when their number or the last one is another."""
     found: defaultdict[str, list[tuple[str, frozenset[str]]]] = defaultdict(list)
     for name in list(sys.modules):
         parts = name.split(".")

@@ -43,7 +43,8 @@ def population_digest(
     """Digest of what classes are held against: a dictionary's people, and when a value is consistent with a node.
 
     It does not depend on the order of the vectors, on the plan they are counted by, or on how values are numbered. Two
-    dictionaries have the same but for chance 2^-128; it is no protection against somebody who looks for two.
+    dictionaries have the same but for chance 2^-64, as a person is 64 bits before people are added up; it is no
+    protection against somebody who looks for two.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def population_digest(
     rows = fingerprint.of_rows(words, len(vectors))
     with np.errstate(over="ignore"):
         times = counts.astype(np.int64).view(np.uint64)
-        # A second sum of other words: two dictionaries agree in both by chance alone.
+        # A second sum of other words: where different people have different words, both agree by chance 2^-128.
         sums = [int(np.sum(of * times, dtype=np.uint64)) for of in (rows, fingerprint.mixed(~rows))]
     of_axes = [[axis.known, axis.consistency, axis.wildcard] for axis in axes]
     what = [list(one) for one in zip(hierarchies, of_axes, strict=True)]

@@ -14,8 +14,9 @@ DECIDED   ENCODED with codes resolved, then ``l<i>`` tinyint level, ``n<i>`` int
           and ``consistent_before``, ``feasible`` boolean, ``kept`` boolean (drawn into the sample; true outside dp);
           with a history ``risk_alone`` and ``risk_out`` double, ``beyond`` boolean
 CELLS     ``scheme`` int, ``n<i>`` int node, ``n_rows`` long; admitted: ``noisy`` long
-MEMBERS   ``n<i>`` int node, ``entity`` string, ``n_rows`` long, ``millionths`` long sampling weight: who is in a
-          released class, where the policy names persons or sampling weights
+MEMBERS   ``n<i>`` int node, ``entity`` string, ``v<i>`` long fingerprints of released columns, ``r<i>`` those whose
+          values persons are counted by, ``n_rows`` long, ``millionths`` long sampling weight: who is in a released
+          class, where the policy names persons or sampling weights
 HELD      ``record_id`` string, ``block`` binary, ``r<i>`` released column i as it is, ``d<i>`` double of column i
           where it is masked as a number, NaN where missing
 TUPLES    ``n<i>`` int node, ``r<i>`` released column i, ``n_rows`` long: what is released, each tuple once or once a

@@ -117,7 +117,7 @@ def beyond(asked: AttackPolicy) -> str:
         told.append("match weights have no axis: refused" if axis else "match weights estimated from a sample")
     if "transparency" in asked.tried:
         told.append("transparency by masks refused")
-    return "beyond: " + ("; ".join(told) if told else "no method that is tried compares pairs")
+    return "beyond: " + ("; ".join(told) if told else "no method that is tried is held to it")
 
 
 def too_many(asked: AttackPolicy, records: int, tuples: int, columns: int) -> bool:

@@ -111,7 +111,9 @@ def refuse_other_population(given: FittedScheme, digest: str | None) -> None:
     if given.population.digest != digest:
         rule = (
             f"must hold the people that the scheme of {given.date} was held against, consistent with classes by the "
-            "same rule, and does not. Name that dictionary as it was, or fit a scheme to this one and have it approved"
+            "same rule, and does not. Name that dictionary as it was, or fit a scheme to this one and have it "
+            "approved. If it is as it was, a hierarchy has its leaves from the table, and not all that the dictionary "
+            "names by level, age_in or mapping is above them: declare its leaves"
         )
         raise ConfigError([Fault("dictionary", rule)])
 

@@ -58,7 +58,8 @@ def test_what_becomes_of_each_method_above_the_limit_is_told_beforehand() -> Non
     axis = AttackPolicy(methods=("distance", "probabilistic"), blocking="principal_axis")
     assert beyond(axis).startswith("beyond: distance in blocks (principal_axis)")
     assert beyond(axis).endswith("match weights have no axis: refused")
-    assert beyond(AttackPolicy(methods=("homogeneity",))) == "beyond: no method that is tried compares pairs"
+    assert beyond(AttackPolicy(methods=("homogeneity",))) == "beyond: no method that is tried is held to it"
+    assert beyond(AttackPolicy(methods=("learned",))) == "beyond: no method that is tried is held to it"
     assert beyond(AttackPolicy(blocking="never")) == "beyond, it is refused"
 
 

@@ -19,8 +19,8 @@ from typing import Protocol
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import ByteArray, FloatArray, IntArray
-from privrisk_spark.kernels.linkage.differences import refuse_other_than_nodes, shared_depths
+from privrisk_spark.kernels.arrays import ByteArray, FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.linkage.differences import narrowed, refuse_other_than_nodes, shared_depths
 
 __all__ = ["Agreement", "LevelAgreement", "LostWeight", "Misfit", "NumberAgreement"]
 
@@ -52,6 +52,15 @@ class Agreement(Protocol):
         -------
         ndarray of uint8, shape (u, v)
             0 to L.
+        """
+
+    def among(self, places: LongArray) -> Agreement:
+        """Return the levels with some of the cells.
+
+        Parameters
+        ----------
+        places : ndarray of int64, shape (w,)
+            Positions among the cells.
         """
 
 
@@ -101,6 +110,10 @@ class LevelAgreement:
         """Agreement, those between, and disagreement."""
         return len(self.near) + 2 + self.equal
 
+    def among(self, places: LongArray) -> LevelAgreement:
+        """As :meth:`Agreement.among`."""
+        return narrowed(self, nodes=self.nodes[places])
+
     @property
     def fitting(self) -> int:
         """Those of nodes one of which covers the other."""
@@ -110,8 +123,8 @@ class LevelAgreement:
         """As :meth:`Agreement.of`."""
         refuse_other_than_nodes(known, len(self.at_depth))
         shared = shared_depths(self.at_depth, known, self.nodes)
-        own = (self.at_depth >= 0).sum(axis=1).astype(np.int8)
-        of_known, of_cell = own[known][:, None], own[self.nodes][None, :]
+        mine, theirs = ((self.at_depth[nodes] >= 0).sum(axis=1).astype(np.int8) for nodes in (known, self.nodes))
+        of_known, of_cell = mine[:, None], theirs[None, :]
         found = np.full(shared.shape, self.levels - 1, dtype=np.uint8)
         for depth in reversed(self.near):
             found[shared > depth] -= 1
@@ -167,6 +180,10 @@ class NumberAgreement:
         """One for each threshold, and disagreement."""
         return len(self.within) + 1
 
+    def among(self, places: LongArray) -> NumberAgreement:
+        """As :meth:`Agreement.among`."""
+        return narrowed(self, nodes=self.nodes[places])
+
     @property
     def fitting(self) -> int:
         """All but disagreement: numbers that were changed a little are of one person, too."""
@@ -182,9 +199,9 @@ class NumberAgreement:
         found = np.zeros(apart.shape, dtype=np.uint8)
         for threshold in self.within:
             found += apart > threshold
-        told = np.isfinite(self.low) | np.isfinite(self.high)
-        found[~told[known], :] = self.levels
-        found[:, ~told[self.nodes]] = self.levels
+        mine, theirs = (np.isfinite(self.low[of]) | np.isfinite(self.high[of]) for of in (known, self.nodes))
+        found[~mine, :] = self.levels
+        found[:, ~theirs] = self.levels
         return found
 
 
@@ -225,6 +242,10 @@ class LostWeight:
         weights = np.array(self.weights)
         return np.asarray((weights.max() - weights)[self.agreement.of(known)])
 
+    def among(self, places: LongArray) -> LostWeight:
+        """As :meth:`Difference.among`."""
+        return narrowed(self, agreement=self.agreement.among(places))
+
     @property
     def misfit(self) -> Misfit:
         """The same of cells that do not fit each other, and nothing of those that do."""
@@ -258,3 +279,7 @@ class Misfit:
         lost = max(self.weights) - np.array(self.weights)
         lost[: self.agreement.fitting], lost[-1] = 0.0, 0.0
         return np.asarray(lost[self.agreement.of(known)])
+
+    def among(self, places: LongArray) -> Misfit:
+        """As :meth:`Difference.among`."""
+        return narrowed(self, agreement=self.agreement.among(places))

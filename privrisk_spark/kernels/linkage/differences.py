@@ -15,16 +15,19 @@ hierarchies by the lowest common ancestor.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LevelArray, LongArray
 
-__all__ = ["Difference", "LevelDifference", "NumberDifference", "Reading", "standard_units"]
+__all__ = ["Difference", "LevelDifference", "NumberDifference", "Reading", "narrowed", "standard_units"]
+
+One = TypeVar("One")
 
 Reading = Literal["nearest", "midpoint", "uniform"]
 """What a generalized cell is taken for: the nearest value it covers, its middle, or a uniform draw from it."""
@@ -50,6 +53,23 @@ class Difference(Protocol):
         ndarray of float64, shape (u, v)
             At least 0.
         """
+
+    def among(self, places: LongArray) -> Difference:
+        """Return the differences from some of the cells.
+
+        Parameters
+        ----------
+        places : ndarray of int64, shape (w,)
+            Positions among the cells.
+        """
+
+
+def narrowed(one: One, **cells: object) -> One:
+    """The same object with other cells, some of its own: what was checked and found of its hierarchy stays."""
+    found = copy(one)
+    for name, value in cells.items():
+        object.__setattr__(found, name, value)
+    return found
 
 
 def refuse_other_than_nodes(nodes: IntArray, n_nodes: int) -> None:
@@ -123,6 +143,12 @@ class LevelDifference:
         """Distinct cells."""
         return len(self.nodes)
 
+    def among(self, places: LongArray) -> LevelDifference:
+        """As :meth:`Difference.among`."""
+        if self.reading == "uniform":
+            _ = self._within  # once for all parts
+        return narrowed(self, nodes=self.nodes[places])
+
     @cached_property
     def _within(self) -> FloatArray:
         """Expected difference of two leaves drawn from each node, shape (n_nodes,)."""
@@ -146,8 +172,8 @@ class LevelDifference:
         """As :meth:`Difference.of`."""
         levels = self.at_depth.shape[1]
         shared = shared_depths(self.at_depth, known, self.nodes)
-        own = (self.at_depth >= 0).sum(axis=1).astype(np.int8)
-        upper, lower = shared == own[known][:, None], shared == own[self.nodes][None, :]
+        mine, theirs = ((self.at_depth[nodes] >= 0).sum(axis=1).astype(np.int8) for nodes in (known, self.nodes))
+        upper, lower = shared == mine[:, None], shared == theirs[None, :]
         found = (levels - shared) / max(levels - 1, 1)
         if self.reading == "nearest":
             found[upper | lower] = 0.0
@@ -239,6 +265,11 @@ class NumberDifference:
     def cells(self) -> int:
         """Distinct cells."""
         return len(self.nodes)
+
+    def among(self, places: LongArray) -> NumberDifference:
+        """As :meth:`Difference.among`."""
+        _ = self._ends  # once for all parts
+        return narrowed(self, nodes=self.nodes[places])
 
     @cached_property
     def _ends(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:

@@ -78,6 +78,8 @@ class SearchedFile:
     few : int
         Records of a file that are compared all at once, at most, as little is gained by passing over. It changes no
         result.
+    order : tuple of k int, optional
+        In which the terms of a distance are added; by default those with few distinct cells first.
 
     Raises
     ------
@@ -92,6 +94,7 @@ class SearchedFile:
     passing_over: bool = True
     as_points: bool = True
     few: int = 2**12
+    order: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse a file with nothing in it, and weights that are none."""
@@ -105,7 +108,9 @@ class SearchedFile:
 
     @cached_property
     def _order(self) -> LongArray:
-        """Attributes, those with few distinct cells first: the order in which terms are added."""
+        """Attributes, in the order in which terms are added."""
+        if self.order is not None:
+            return np.array(self.order, dtype=np.int64)
         return np.argsort([one.cells for one in self.differences], kind="stable").astype(np.int64)
 
     @cached_property
@@ -154,8 +159,19 @@ class SearchedFile:
         ----------
         records : ndarray of int64, shape (q,)
             Positions, ascending; one at least.
+
+        Notes
+        -----
+        Of an attribute with more cells than these records its own are looked up alone: else a few records would cost as
+        much as the whole file.
         """
-        return replace(self, cells=self.cells[records], rows=self.rows[records])
+        cells, differences = self.cells[records], list(self.differences)
+        for j, one in enumerate(self.differences):
+            if one.cells > len(records):
+                there, place = np.unique(cells[:, j], return_inverse=True)
+                differences[j], cells[:, j] = one.among(there.astype(np.int64)), place.reshape(-1)
+        order = tuple(self._order.tolist())
+        return replace(self, differences=tuple(differences), cells=cells, rows=self.rows[records], order=order)
 
     def linked(self, known: IntArray) -> Linked:
         """Find what is nearest to known records.

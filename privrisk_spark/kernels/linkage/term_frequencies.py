@@ -19,12 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.linkage.agreement import LevelAgreement, Misfit
+from privrisk_spark.kernels.linkage.differences import narrowed
 
 __all__ = ["TermWeight", "greatest_weight", "rarest_of", "term_frequencies"]
 
@@ -117,12 +119,17 @@ class TermWeight:
         """Distinct cells."""
         return self.agreement.cells
 
+    def among(self, places: LongArray) -> TermWeight:
+        """As :meth:`Difference.among`."""
+        _ = self.greatest  # once for all parts
+        return narrowed(self, agreement=self.agreement.among(places))
+
     @property
     def misfit(self) -> Misfit:
         """What cells lack that do not fit each other, by the weights of the levels alone."""
         return Misfit(self.agreement, self.weights)
 
-    @property
+    @cached_property
     def greatest(self) -> float:
         """Greatest weight of a pair of cells, in bits."""
         return greatest_weight(self.weights, self.u, rarest_of(self.frequencies))

@@ -22,6 +22,7 @@ from rapidfuzz.distance import JaroWinkler
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.linkage.differences import narrowed
 
 __all__ = ["TextDifference"]
 
@@ -80,6 +81,10 @@ class TextDifference:
         least = np.minimum.reduceat(np.minimum.reduceat(table, row_starts, axis=0), column_starts, axis=1)
         found[np.ix_(mine, theirs)] = least
         return found
+
+    def among(self, places: LongArray) -> TextDifference:
+        """As :meth:`privrisk_spark.kernels.linkage.differences.Difference.among`."""
+        return narrowed(self, nodes=self.nodes[places])
 
     def _leaves(self, nodes: IntArray) -> tuple[LongArray, LongArray]:
         """Leaves under each of the nodes, one after the other, and where those of each begin."""

@@ -190,6 +190,53 @@ def test_numbers_that_were_changed_a_little_are_in_each_others_blocks_by_match_w
     assert held[within & file.holds(known, member, every)].all()
 
 
+@pytest.mark.parametrize("kind", NAMES)
+@given(files(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_some_records_are_searched_by_their_own_cells_to_the_same_bits(
+    kind: str, drawn: Any, data: st.DataObject
+) -> None:
+    """As in the whole file, whose terms are added in an order of their own; and others of these in turn."""
+    _, _, records, _, known = drawn
+    file, codes = NAMES[kind](drawn), np.array(known, dtype=np.int32)
+    some = sorted(data.draw(st.sets(st.sampled_from(range(len(records))), min_size=1)))
+    for few in (0, 2**12):
+        there = replace(file, few=few).among(np.array(some))
+        assert all(one.cells <= len(some) for one in there.differences)
+        found = there.linked(codes)
+        for i in range(len(codes)):
+            every = file.distances(np.repeat(codes[i : i + 1], len(some), axis=0), np.array(some))
+            assert found.distance[i] == every.min()
+            assert found.rows[i] == file.rows[some][every <= every.min() + 1e-9 * (1 + every.min())].sum()
+    last = there.among(np.array([len(some) - 1])).linked(codes)
+    assert last.distance.tolist() == file.distances(codes, np.full(len(codes), some[-1])).tolist()
+
+
+def test_a_block_does_not_look_up_what_the_rest_of_the_file_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers, all different: in 40 blocks of 10 records each compares 10 pairs a record, not 400."""
+    n, tree = 400, Hierarchy.from_paths("a", [(f"v{i}",) for i in range(40)])
+    nodes, own, ends = np.arange(40, dtype=np.int32), np.arange(n, dtype=np.int32), np.linspace(0, 1, n)
+    levels = LostWeight(LevelAgreement(tree.at_depth, nodes, ()), (5.0, -3.0, 0.0))
+    numbers = LostWeight(NumberAgreement(ends, ends, own), (6.0, 3.0, -4.0, 0.0))
+    cells = np.column_stack([own % 40, own])
+    file = SearchedFile((levels, numbers), np.full(2, 0.5), cells, np.ones(n, dtype=np.int64))
+    blocked, looked_up, of = BlockedFile(file, ConsistentCells((0,))), [], NumberAgreement.of
+    monkeypatch.setattr("privrisk_spark.kernels.linkage.blocked._MOST_CELLS", 1)
+
+    def counted(self: NumberAgreement, known: Any) -> Any:
+        looked_up.append(len(known) * self.cells)
+        return of(self, known)
+
+    monkeypatch.setattr(NumberAgreement, "of", counted)
+    assert blocked.told(cells)[1].all()
+    assert sum(looked_up) == 10 * n
+    looked_up.clear()
+    got, _, complete = dealt_in_blocks(blocked, cells, np.ones(n, dtype=np.int64))
+    assert complete.all()
+    assert (got == 1).all()
+    assert sum(looked_up) == 10 * n
+
+
 def axis_of(
     values: np.ndarray, ends: np.ndarray, most: int, known: int
 ) -> tuple[SearchedFile, np.ndarray, PrincipalAxis]:

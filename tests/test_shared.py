@@ -1,0 +1,36 @@
+"""What runs of a test session share is what each would find by itself."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import xml.etree.ElementTree
+from types import ModuleType
+
+import pytest
+from shared import submodules
+
+
+def used() -> object:
+    return xml.etree.ElementTree.parse, xml.nowhere
+
+
+def literal(names: set[str], package: ModuleType) -> list[ModuleType]:
+    """As cloudpickle looks: every module below the package whose parts the code names."""
+    prefix = f"{package.__name__}."
+    there = [name for name in sys.modules if name.startswith(prefix)]
+    return [sys.modules[name] for name in there if set(name.removeprefix(prefix).split(".")) <= names]
+
+
+def test_modules_below_those_a_function_uses_are_found_as_they_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    package, names = importlib.import_module("xml"), set(used.__code__.co_names)
+    none = (1, None, ModuleType("alone"))
+    assert submodules(used.__code__, [package, *none]) == literal(names, package)
+    assert xml.etree.ElementTree in submodules(used.__code__, [package])
+    later = ModuleType("xml.nowhere")
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "xml.nowhere", later)
+        assert later in submodules(used.__code__, [package])
+    # One is gone and another is there: as many as before.
+    monkeypatch.setitem(sys.modules, "somewhere_else", ModuleType("somewhere_else"))
+    assert submodules(used.__code__, [package]) == literal(names, package)
