@@ -140,7 +140,7 @@ def test_what_is_refused_and_what_a_vault_that_is_gone_leaves(masked: Path, spar
     assert "assess.intervals.team: 'team' is no column that is masked as numbers" in said
     policy = pr.load(masked / "policy.yaml", overrides=["assess.release=published"])
     later = [{**row, "pay": row["pay"] + (row["who"] == "p5")} for row in rows()]
-    with pytest.raises(pr.errors.InputError, match="the table is not the one that release .* was made of"):
+    with pytest.raises(pr.errors.InputError, match=r"the table is not the one that release .* was made of"):
         pr.assess(spark.createDataFrame(pa.Table.from_pylist(later).to_pandas()), policy)
     vault, away = masked / "vault", masked / "away"
     vault.rename(away)

@@ -39,7 +39,7 @@ def test_the_order_of_the_records_is_nothing(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_numbers_are_learned_as_numbers(model: str) -> None:
-    """No two alike, one of three missing, of any unit: a label they bound is predicted, which categories do not tell."""
+    """No two alike, a third missing, of any unit: a label they bound is predicted, as categories never would."""
     values = PICK.normal(1e6, 1e3, (400, 2))
     label = (values[:, 1] > 1e6).astype(np.int32)
     values[::3, 0] = np.nan
