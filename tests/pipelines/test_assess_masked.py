@@ -175,3 +175,21 @@ def test_a_masked_table_of_another_program_is_matched_by_its_ids(masked: Path) -
     _, said = assessed(masked, theirs, code=2)
     assert "'pay' of release" in said
     assert "holds 1 values that are no" in said
+
+
+def test_windows_of_masks_are_searched_above_exact_pairs(masked: Path) -> None:
+    """90 people and rows are 24,300 comparisons of three columns; two windows that are searched take far fewer."""
+    tried = ("--set=attack.methods=[transparency]", "--set=attack.intruder.columns=[age, income, pay]")
+
+    def attacked(limit: int, code: int = 0) -> Any:
+        place = masked / f"attack-{limit}"
+        options = ["attack", str(masked / "policy.yaml"), f"--output={place}", *tried]
+        result = CliRunner().invoke(app, [*options, f"--set=attack.exact_pairs={limit}"])
+        assert result.exit_code == code, result.output
+        return json.loads((place / "attack.json").read_text())["measures"] if not code else result.stderr
+
+    found = attacked(2_500)
+    assert found == attacked(10**10)
+    of = {"method": "transparency", "attack": "person", "distance": "intersection"}
+    assert next(m["value"] for m in found if m["name"] == "correct_links" and of.items() <= m["parameters"].items()) > 0
+    assert "'transparency' holds up to" in attacked(1, code=2)

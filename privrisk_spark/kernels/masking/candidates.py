@@ -345,28 +345,30 @@ def _runs(bounds: Sequence[Bounds], masked: FloatArray) -> Iterator[_Runs]:
         none = np.zeros(len(records), dtype=np.bool_)
         for j in first:
             none |= first[j] > last[j]
-        # Cells are numbered anew after each attribute, so that no number exceeds their count times the values of one.
         cell, of_record = np.zeros(len(masked), dtype=np.int64), np.zeros(len(records), dtype=np.int64)
-        outside = np.zeros(len(masked), dtype=np.bool_)
+        inside = np.ones(len(masked), dtype=np.bool_)
         for j in one_value:
-            outside |= codes[j] < 0
+            # Cells are numbered anew, so that no number exceeds their count times the values of one attribute.
             width = len(distinct[j])
+            inside &= codes[j] >= 0
             cells, cell = np.unique(cell * width + np.maximum(codes[j], 0), return_inverse=True)
             wanted = of_record * width + np.minimum(first[j], width - 1)
-            of_record = np.searchsorted(cells, wanted)
-            of_record = np.minimum(of_record, len(cells) - 1)
+            of_record = np.minimum(np.searchsorted(cells, wanted), len(cells) - 1)
             none |= cells[of_record] != wanted
+        alike, any_value = np.zeros(len(masked), dtype=np.int64), np.zeros(len(records), dtype=np.int64)
+        inner = [(len(distinct[j]), codes[j], first[j], last[j]) for j in searched] or [
+            (1, alike, any_value, any_value)
+        ]
         orders, begin, end = [], [], []
-        for j in searched or (None,):
-            width = 1 if j is None else len(distinct[j])
-            there = np.flatnonzero(~outside if j is None else ~outside & (codes[j] >= 0))
-            place = cell[there] * width + (0 if j is None else codes[j][there])
-            sorted_by = np.argsort(place, kind="stable")
-            orders.append(there[sorted_by])
-            low_end, high_end = (of_record * width + (0 if j is None else ends[j]) for ends in (first, last))
-            begin.append(np.searchsorted(place[sorted_by], low_end, side="left"))
-            end.append(np.searchsorted(place[sorted_by], high_end, side="right"))
-            end[-1] = np.where(none, begin[-1], np.maximum(end[-1], begin[-1]))
+        for width, code, least, most in inner:
+            there = np.flatnonzero(inside & (code >= 0))
+            place = cell[there] * width + code[there]
+            by_place = np.argsort(place, kind="stable")
+            place = place[by_place]
+            orders.append(there[by_place])
+            begin.append(np.searchsorted(place, of_record * width + least, side="left"))
+            until = np.searchsorted(place, of_record * width + most, side="right")
+            end.append(np.where(none, begin[-1], np.maximum(until, begin[-1])))
         yield _Runs(records, searched, tuple(orders), np.column_stack(begin), np.column_stack(end))
 
 

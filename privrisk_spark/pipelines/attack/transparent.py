@@ -63,13 +63,13 @@ def by_masks(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
             [*(one for one, _ in again), *(bounds[i] for i in of_others)],
             [*(of for _, of in again), *(values[i] for i in of_others)],
         )
-    compared = [comparisons(of_bounds, np.column_stack(of_rows)) for of_bounds, of_rows in ways.values()]
-    refuse_windows(attack_of(run.policy), sum(compared))
+    compared = {way: comparisons(of_people, np.column_stack(of_rows)) for way, (of_people, of_rows) in ways.items()}
+    refuse_windows(attack_of(run.policy), sum(compared.values()))
     tried = protected.known.total
     return [
         linked_as_made(
             way,
-            collect_possible(run.scratch, *of, protected.rows.rows, owners, name=way),
+            collect_possible(run.scratch, *of, protected.rows.rows, owners, compared=compared[way], name=way),
             absent=tried - int(owners.persons.sum()),
             rows=protected.rows.total,
             distinct=len(protected.rows.rows),
