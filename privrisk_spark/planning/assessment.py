@@ -64,7 +64,7 @@ def refuse_other_kind(policy: Policy, manifest: Mapping[str, Any] | None) -> Non
         )
 
 
-def refuse_other_masks(policy: Policy, manifest: Mapping[str, Any]) -> None:
+def refuse_masks_of_another(policy: Policy, manifest: Mapping[str, Any]) -> None:
     """Refuse masks that are not those of a release: numbers, and what is claimed of them, would be others.
 
     Parameters

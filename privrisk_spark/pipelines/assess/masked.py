@@ -23,7 +23,7 @@ from privrisk_spark.engine.value_codes import as_text_column
 from privrisk_spark.errors import InputError, SchemaError
 from privrisk_spark.pipelines.assess.opened import Run, open_release
 from privrisk_spark.pipelines.assess.vault import left_in_vault, open_decisions, with_ids
-from privrisk_spark.planning.assessment import ALL, RELEASE, refuse_other_masks, sets_of
+from privrisk_spark.planning.assessment import ALL, RELEASE, refuse_masks_of_another, sets_of
 from privrisk_spark.planning.masking import MaskPlan, mask_plan
 from privrisk_spark.policy.assessment import Interval, Masked
 from privrisk_spark.policy.policy import Policy
@@ -95,7 +95,7 @@ def open_masked(spark: SparkSession, policy: Policy, given: Masked) -> MaskedRel
     if release.manifest is None:
         named = None if release.given.record_id is None or policy.table.record_id is None else release
         return MaskedRelease(release, plan, named, None, "the release does not name its records")
-    refuse_other_masks(policy, release.manifest)
+    refuse_masks_of_another(policy, release.manifest)
     run_id = release.manifest["run_id"]
     if policy.assess.intervals or left_in_vault(policy, run_id) is not None:
         decisions, summary, place = open_decisions(spark, policy, run_id, key=RELEASE)
