@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from privrisk_spark.errors import InputError
 from privrisk_spark.policy.assessment import Detection, Population
 from privrisk_spark.policy.dictionaries import SelfDictionary, TableDictionary
 from privrisk_spark.policy.guarantees import RiskGuarantee
@@ -36,13 +37,56 @@ def narrowed(policy: Policy) -> Policy:
     """Return the policy by which the table is read: what is measured is carried, and nothing is decided."""
     population = policy.assess.population
     dictionary = SelfDictionary(consistency="compatible") if population is None else population_dictionary(population)
-    kept, household = [*carried(policy), *policy.assess.intervals], policy.assess.household
+    # Numbers that are masked are read again as values, and their quasi-identifiers have no action.
+    numbers = () if policy.guarantee.kind == "masked" else policy.assess.intervals
+    kept, household = [*carried(policy), *numbers], policy.assess.household
     if household is not None:
         # An identifier cannot be kept; to read it, it is like any other column.
         named = Insensitive(role="insensitive", read=getattr(policy.columns[household], "read", None))
         columns = policy.columns if household in kept else {**policy.columns, household: named}
         policy, kept = policy.model_copy(update={"columns": columns}), [*kept, household]
     return reading_only(policy, kept, dictionary)
+
+
+def refuse_other_kind(policy: Policy, manifest: Mapping[str, Any] | None) -> None:
+    """Refuse a release of ours that this policy could not have made: one is of values that are masked, one of labels.
+
+    Raises
+    ------
+    InputError
+        Naming both kinds.
+    """
+    kind = None if manifest is None else manifest["guarantee"]["kind"]
+    if manifest is not None and kind != policy.guarantee.kind and "masked" in (kind, policy.guarantee.kind):
+        raise InputError(
+            f"{RELEASE}: release {manifest['run_id']} is of the kind '{kind}', and guarantee.kind is "
+            f"'{policy.guarantee.kind}'; assess it by the policy it was made with."
+        )
+
+
+def refuse_masks_of_another(policy: Policy, manifest: Mapping[str, Any]) -> None:
+    """Refuse masks that are not those of a release: numbers, and what is claimed of them, would be others.
+
+    Parameters
+    ----------
+    policy : Policy
+        Of the kind 'masked'.
+    manifest : mapping
+        Of a release of ours.
+
+    Raises
+    ------
+    InputError
+        Naming a column, or both kinds.
+    """
+    refuse_other_kind(policy, manifest)
+    released = {column["name"]: column["released"] for column in manifest["columns"]}
+    for name, mask in policy.masks.items():
+        if released.get(name) != mask.declared():
+            raise InputError(
+                f"columns.{name}.mask: is not the mask that release {manifest['run_id']} was made with; give it as it "
+                "was, or release again."
+            )
 
 
 def reading_only(

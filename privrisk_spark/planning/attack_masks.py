@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from privrisk_spark.errors import InputError
 from privrisk_spark.planning.attacks import known_columns
 from privrisk_spark.planning.masking import mask_plan
+from privrisk_spark.policy.attacks import AttackPolicy
 from privrisk_spark.policy.masking import Mask, Microaggregation, NoMask, RankSwapping, Rounding, TopBottom
 from privrisk_spark.policy.policy import Policy
 
@@ -56,6 +58,30 @@ def refuse_other_masks(policy: Policy, manifest: Mapping[str, Any] | None) -> No
                 f"columns.{name}.mask: 'transparency' takes the masks that the release was made with, and this one is "
                 "another; give it as it was, or release again."
             )
+
+
+def refuse_windows(asked: AttackPolicy, comparisons: int) -> None:
+    """Refuse a search of what records can have become that takes more comparisons than it may.
+
+    Parameters
+    ----------
+    asked : AttackPolicy
+    comparisons : int
+        Of values with bounds, in the shortest window of each record that is tried.
+
+    Raises
+    ------
+    InputError
+        Naming a share of the people that would do.
+    """
+    if comparisons > asked.exact_pairs:
+        enough = asked.intruder.share * asked.exact_pairs / comparisons
+        unit = 10.0 ** math.floor(math.log10(enough))
+        raise InputError(
+            f"attack.exact_pairs: 'transparency' holds up to {comparisons:.2g} values against what masks bound, more "
+            f"than {asked.exact_pairs:.2g}. Raise it, or attack a sample, such as "
+            f"attack.intruder.share={math.floor(enough / unit) * unit:.1g}."
+        )
 
 
 def told_masks(policy: Policy) -> tuple[ToldMask, ...]:

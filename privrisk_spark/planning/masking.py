@@ -130,6 +130,11 @@ class MaskPlan:
     noise: tuple[NoiseGroup, ...]
     proved_k: int | None
 
+    @property
+    def masked_numbers(self) -> tuple[str, ...]:
+        """Columns that are masked as numbers, in the order of the policy."""
+        return tuple(name for name in self.numbers if name in self.masks)
+
 
 def mask_plan(policy: Policy) -> MaskPlan:
     """Return what a policy of the kind 'masked' asks.

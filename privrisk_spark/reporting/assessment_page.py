@@ -222,6 +222,8 @@ def _sizes(result: Assessment, set_name: str, prefix: str) -> tuple[Markup, list
     subjects, bins = [], []
     for subject in result.subjects:
         found = _in_set(subject, "records_by_class_size", set_name)
+        if not found:  # a masked release has classes only where they are claimed
+            continue
         bins = [_bin(one) for one in found]
         subjects.append((_NAMES.get(subject.name, subject.name), [int(one.value or 0) for one in found]))
     if not bins:

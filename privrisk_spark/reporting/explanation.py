@@ -137,7 +137,8 @@ def assessment_explanation(
     ]
     lines += [f"set '{name}': {', '.join(columns)}" for name, columns in sets.items()]
     lines.append("sensitive: " + (", ".join(carried(policy)) or "none"))
-    lines.append("release: " + ("none, the table alone" if release is None else release))
+    how = ", masked, compared as values" if policy.guarantee.kind == "masked" else ""
+    lines.append("release: " + ("none, the table alone" if release is None else f"{release}{how}"))
     fraction = assess.sampling_fraction
     people = "none" if fraction is None else f"estimated, sampling fraction {fraction:g}"
     lines.append("population: " + (people if assess.population is None else "a table"))

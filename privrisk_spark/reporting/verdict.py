@@ -26,7 +26,7 @@ def paragraph(subjects: Sequence[Subject], verdicts: Sequence[Verdict]) -> str:
     sentences = [_answer(what, last, verdicts), _identity(what, last), _suppressed(last)]
     if len(subjects) > 1:
         sentences.append(_before(subjects[0]))
-    sentences += [_population(last), _attribute(last), _attack(last)]
+    sentences += [_population(last), _attribute(last), _intervals(last), _attack(last)]
     sentences.append(
         "These figures are about the quasi-identifiers, populations and adversary named here; they guarantee nothing "
         "against whoever knows more."
@@ -138,6 +138,17 @@ def _attribute(subject: Subject) -> str:
     )
 
 
+def _intervals(subject: Subject) -> str:
+    one = subject.worst_of("rid")
+    if one is None:
+        return ""
+    half = _shown(float(str(one.parameters["p"])) / 2)
+    return (
+        f"For {_percent(one.value)} of the records the true value of '{one.parameters['column']}' lies within {half} % "
+        "of the ranks about the masked one, of all masked columns the most."
+    )
+
+
 def _attack(subject: Subject) -> str:
     attacked = subject.worst_of("attacked_records")
     if attacked is None:
@@ -170,7 +181,7 @@ def _shown(value: float | int | None) -> str:
     return f"{value:,}" if isinstance(value, int) else short_number(value) if abs(value) >= 1e-3 else f"{value:.2g}"
 
 
-def assessment_notes(policy: Policy, *, release: bool, released_persons: bool) -> Iterator[str]:
+def assessment_notes(policy: Policy, *, release: bool, released_persons: bool, masked: bool = False) -> Iterator[str]:
     """What a reader of an assessment must know besides.
 
     Parameters
@@ -180,8 +191,12 @@ def assessment_notes(policy: Policy, *, release: bool, released_persons: bool) -
         Whether the table is held against a release.
     released_persons : bool
         Whether the classes of the last subject count persons.
+    masked : bool
+        Whether the table is held against a masked release.
     """
     table = policy.table
+    if masked:
+        yield _MASKED
     if table.entity_id is not None:
         yield "Class sizes, k and risks count distinct persons; sensitive values count persons who hold them."
         if release and not released_persons:
@@ -203,6 +218,12 @@ def assessment_notes(policy: Policy, *, release: bool, released_persons: bool) -
             "values and special uniques are of records that are equal."
         )
 
+
+_MASKED = (
+    "The release is masked: its values are others than the table's, so that how many rows are alike tells a risk only "
+    "where microaggregation of all quasi-identifiers makes them so, and is told there alone. What an intruder finds in "
+    "spite of the masks, privrisk attack measures."
+)
 
 _NULLS = {
     "suppress": "suppressed, a value that tells nothing and is equal to other suppressed ones",

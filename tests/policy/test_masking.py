@@ -119,7 +119,7 @@ def test_a_wrong_mask(path: str, value: Any, at: str, rule: str) -> None:
         ([("decision", {"utility_at_least": 1})], "decision", "is not used when guarantee.kind is 'masked'"),
         ([("table.entity_id", "id"), ("table.record_id", DROP)], "table.entity_id", "give one row per person"),
         ([("checks", {"max_risk": 0.5})], "checks.max_risk", "use attack.correct_links_at_most"),
-        ([("assess", {"release": "published"})], "assess.release", "privrisk attack tells what they give away"),
+        ([("assess", {"concealment": True})], "assess.concealment", "changed values are consistent with no record"),
         ([("history", [])], "history", "releases by risk and k-anonymity are composed alone"),
     ],
 )

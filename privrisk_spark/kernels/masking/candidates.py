@@ -12,6 +12,12 @@ record's score are a guess.
 
 What is masked without chance, value by value, leaves the records with the very value it gives.
 
+Searched are windows, not all pairs: in each attribute the bounds are a run of the published values in their order. Rows
+are put in the order of the attributes that bound every record to one value, which make cells, and then of one of the
+others: what fits in all of these is one run, found by bisection. Where that is all, its rows are counted by a
+difference of sums; else the rows of the shortest run are held against the bounds of the others. No candidate is
+outside of any run, so that this finds what all pairs would (*proved*).
+
 Status: *proved*: the masked record of a known one is always a candidate if the intruder knows its values without error;
 *heuristic* for groups that are not consecutive on the axis.
 
@@ -23,7 +29,7 @@ J. Nin, J. Herranz, V. Torra, "Rethinking rank swapping to decrease disclosure r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,8 +38,8 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.masking.microaggregation import first_axis
 
-__all__ = ["Bounds", "Candidates", "axis_bounds", "axis_candidates", "axis_scores", "candidates", "rank_bounds",
-           "rank_candidates", "value_bounds"]  # fmt: skip
+__all__ = ["Bounds", "Candidates", "axis_bounds", "axis_candidates", "axis_scores", "candidates", "comparisons",
+           "rank_bounds", "rank_candidates", "value_bounds"]  # fmt: skip
 
 _TOLERANCE = 1e-9
 
@@ -240,39 +246,130 @@ def candidates(
     own : ndarray of int64, shape (m,), optional
         Masked record of each known one, -1 if it has none.
     """
-    low, high, told = (np.column_stack([getattr(one, of) for one in bounds]) for of in ("low", "high", "told"))
-    return _within(low, high, told, masked, np.ones(len(masked), dtype=np.int64) if rows is None else rows, own)
-
-
-def _within(
-    low: FloatArray, high: FloatArray, told: BoolArray, masked: FloatArray, of: LongArray, own: LongArray | None
-) -> Candidates:
-    """Masked records with every value between two bounds, where the known value is told."""
-    m, a = low.shape
-    orders = [np.argsort(masked[:, j], kind="stable") for j in range(a)]
-    columns = [masked[order, j] for j, order in enumerate(orders)]
-    begin = np.column_stack([np.searchsorted(column, low[:, j], side="left") for j, column in enumerate(columns)])
-    end = np.column_stack([np.searchsorted(column, high[:, j], side="right") for j, column in enumerate(columns)])
-    sizes = np.where(told, np.maximum(end - begin, 0), len(masked))
-    fewest = np.argmin(sizes, axis=1)
-    rows, only = np.zeros(m, dtype=np.int64), np.full(m, -1, dtype=np.int64)
-    for i in range(m):
-        j = int(fewest[i])
-        at = orders[j][begin[i, j] : end[i, j]] if told[i, j] else np.arange(len(masked))
-        for other in np.flatnonzero(told[i]).tolist():
-            if other != j:
-                value = masked[at, other]
-                at = at[(value >= low[i, other]) & (value <= high[i, other])]
-        rows[i] = of[at].sum()
-        if rows[i] == 1:
-            only[i] = at[0]
+    of = np.ones(len(masked), dtype=np.int64) if rows is None else rows
+    m = len(bounds[0].low)
+    found, only = np.zeros(m, dtype=np.int64), np.full(m, -1, dtype=np.int64)
+    low, high, told = _columns(bounds)
+    for runs in _runs(bounds, masked):
+        shortest, each = runs.sizes.argmin(axis=1), np.arange(len(runs.records))
+        begin, end = runs.begin[each, shortest], runs.end[each, shortest]
+        if len(runs.searched) < 2:
+            (order,) = runs.orders
+            before = np.append(0, np.cumsum(of[order]))
+            found[runs.records] = before[end] - before[begin]
+            single = found[runs.records] == 1
+            only[runs.records[single]] = order[begin[single]]
+            continue
+        for i, j, first, last in zip(runs.records, shortest, begin, end, strict=True):
+            at = runs.orders[j][first:last]
+            for other in runs.searched:
+                if other != runs.searched[j]:
+                    value = masked[at, other]
+                    at = at[(value >= low[i, other]) & (value <= high[i, other])]
+            found[i] = of[at].sum()
+            if found[i] == 1:
+                only[i] = at[0]
     holds: BoolArray = np.zeros(m, dtype=np.bool_)
     if own is not None:
         there = own >= 0
         value = masked[own[there]]
         between = (value >= low[there]) & (value <= high[there])
         holds[there] = (between | ~told[there]).all(axis=1)
-    return Candidates(rows, only, holds)
+    return Candidates(found, only, holds)
+
+
+def comparisons(bounds: Sequence[Bounds], masked: FloatArray) -> int:
+    """Values that :func:`candidates` holds against bounds, at most.
+
+    Parameters
+    ----------
+    bounds : sequence of a Bounds
+        Of m known records each.
+    masked : ndarray of float64, shape (n, a)
+    """
+    return sum(int(runs.sizes.min(axis=1).sum()) * max(0, len(runs.searched) - 1) for runs in _runs(bounds, masked))
+
+
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """Known records that are told the same attributes, and the runs of masked records that may be theirs.
+
+    Attributes
+    ----------
+    records : ndarray of int64, shape (r,)
+    searched : tuple of int
+        Attributes that bound some of them to more than one value.
+    orders : tuple of ndarray of int64
+        Masked records in the order of cells, and of each searched attribute in them; of cells alone where there is
+        none.
+    begin, end : ndarray of int64, shape (r, number of orders)
+    """
+
+    records: LongArray
+    searched: tuple[int, ...]
+    orders: tuple[LongArray, ...]
+    begin: LongArray
+    end: LongArray
+
+    @property
+    def sizes(self) -> LongArray:
+        """Masked records of each run."""
+        return self.end - self.begin
+
+
+def _columns(bounds: Sequence[Bounds]) -> tuple[FloatArray, FloatArray, BoolArray]:
+    low, high, told = (np.column_stack([getattr(one, of) for one in bounds]) for of in ("low", "high", "told"))
+    return low, high, told
+
+
+def _runs(bounds: Sequence[Bounds], masked: FloatArray) -> Iterator[_Runs]:
+    """Runs of the known records, together for those that are told the same attributes."""
+    low, high, told = _columns(bounds)
+    if not len(masked):
+        none_there = np.zeros((len(low), 1), dtype=np.int64)
+        yield _Runs(np.arange(len(low)), (), (none_there[:0, 0],), none_there, none_there)
+        return
+    distinct = [np.unique(column[~np.isnan(column)]) for column in masked.T]
+    codes = [
+        np.where(np.isnan(column), -1, np.searchsorted(values, column)).astype(np.int64)
+        for values, column in zip(distinct, masked.T, strict=True)
+    ]
+    for pattern in np.unique(told, axis=0):
+        records = np.flatnonzero((told == pattern).all(axis=1))
+        first = {
+            j: np.searchsorted(distinct[j], low[records, j], side="left") for j in np.flatnonzero(pattern).tolist()
+        }
+        last = {j: np.searchsorted(distinct[j], high[records, j], side="right") - 1 for j in first}
+        one_value = [j for j in first if (first[j] >= last[j]).all()]
+        searched = tuple(j for j in first if j not in one_value)
+        none = np.zeros(len(records), dtype=np.bool_)
+        for j in first:
+            none |= first[j] > last[j]
+        cell, of_record = np.zeros(len(masked), dtype=np.int64), np.zeros(len(records), dtype=np.int64)
+        inside = np.ones(len(masked), dtype=np.bool_)
+        for j in one_value:
+            # Cells are numbered anew, so that no number exceeds their count times the values of one attribute.
+            width = len(distinct[j])
+            inside &= codes[j] >= 0
+            cells, cell = np.unique(cell * width + np.maximum(codes[j], 0), return_inverse=True)
+            wanted = of_record * width + np.minimum(first[j], width - 1)
+            of_record = np.minimum(np.searchsorted(cells, wanted), len(cells) - 1)
+            none |= cells[of_record] != wanted
+        alike, any_value = np.zeros(len(masked), dtype=np.int64), np.zeros(len(records), dtype=np.int64)
+        inner = [(len(distinct[j]), codes[j], first[j], last[j]) for j in searched] or [
+            (1, alike, any_value, any_value)
+        ]
+        orders, begin, end = [], [], []
+        for width, code, least, most in inner:
+            there = np.flatnonzero(inside & (code >= 0))
+            place = cell[there] * width + code[there]
+            by_place = np.argsort(place, kind="stable")
+            place = place[by_place]
+            orders.append(there[by_place])
+            begin.append(np.searchsorted(place, of_record * width + least, side="left"))
+            until = np.searchsorted(place, of_record * width + most, side="right")
+            end.append(np.where(none, begin[-1], np.maximum(until, begin[-1])))
+        yield _Runs(records, searched, tuple(orders), np.column_stack(begin), np.column_stack(end))
 
 
 def _refuse_shapes(known: FloatArray, masked: FloatArray, own: LongArray | None) -> None:

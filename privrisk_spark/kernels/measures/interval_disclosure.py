@@ -371,6 +371,16 @@ class Deviation:
             return Fraction()
         return Fraction(self.squares * self.weight - self.total**2, self.weight**2 << (2 * UNIT_BITS))
 
+    @property
+    def mean(self) -> float | None:
+        """Correctly rounded mean; None of nothing."""
+        return float(Fraction(self.total, self.weight << UNIT_BITS)) if self.weight else None
+
+    @property
+    def sample_variance(self) -> float | None:
+        """Correctly rounded variance over the weight less 1; None of fewer than two values."""
+        return float(self.variance * self.weight / (self.weight - 1)) if self.weight > 1 else None
+
     def width(self, p: float) -> float:
         """Largest float64 that is at most ``p · sd / 100``.
 

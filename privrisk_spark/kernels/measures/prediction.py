@@ -2,8 +2,10 @@
 
 A classifier of scikit-learn is fitted to all folds of a sample but one, and predicts the labels of that one; accuracy
 is the share of all records whose label it predicts. Cells of a release are categories like values are, each an
-indicator. Records are put in order and dealt to folds by a fixed seed, so that neither their order nor their
-partitioning matters. It is an estimate by a sample, of one classifier of its kind with its usual parameters.
+indicator; numbers, as masked tables have them, are standardized by the folds that are fitted to, and one that is
+missing is their mean and an indicator. Records are put in order and dealt to folds by a fixed seed, so that neither
+their order nor their partitioning matters. It is an estimate by a sample, of one classifier of its kind with its usual
+parameters.
 
 Source: Iyengar, "Transforming data to satisfy privacy constraints", KDD 2002, who measured releases so; LeFevre, DeWitt
 and Ramakrishnan, "Workload-aware anonymization", KDD 2006.
@@ -18,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import IntArray, LongArray, WordArray
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray, WordArray
 from privrisk_spark.kernels.numeric import fingerprint
 
 Model = Literal["logistic-regression", "random-forest"]
@@ -82,7 +84,9 @@ class Prediction:
         return self.majority / self.records
 
 
-def predicted(codes: IntArray, label: IntArray, *, model: Model, folds: int) -> Prediction:
+def predicted(
+    codes: IntArray, label: IntArray, *, model: Model, folds: int, numbers: FloatArray | None = None
+) -> Prediction:
     """Predict labels of held-out folds.
 
     Parameters
@@ -94,6 +98,8 @@ def predicted(codes: IntArray, label: IntArray, *, model: Model, folds: int) -> 
         Logistic regression with a squared penalty of weight 1; a forest of 100 trees.
     folds : int
         At least 2.
+    numbers : ndarray of float64, shape (n, c), optional
+        Columns that are compared as numbers, besides; NaN where missing.
 
     Raises
     ------
@@ -106,10 +112,11 @@ def predicted(codes: IntArray, label: IntArray, *, model: Model, folds: int) -> 
         raise InputError(f"There must be one label per record. Got shapes {codes.shape} and {label.shape}.")
     if not 2 <= folds <= len(label):
         raise InputError(f"Records are dealt to 2 folds or more, none of them empty. Got {len(label)} and {folds}.")
-    from sklearn.preprocessing import OneHotEncoder
-
-    order = np.lexsort((label, *codes.T[::-1]))
-    codes, label = codes[order], label[order]
+    values = np.zeros((len(label), 0)) if numbers is None else numbers
+    if values.ndim != 2 or len(values) != len(label):
+        raise InputError(f"There must be one row of numbers per record. Got shapes {values.shape} and {label.shape}.")
+    order = np.lexsort((*values.T[::-1], label, *codes.T[::-1]))
+    codes, label, values = codes[order], label[order], values[order]
     right = majority = 0
     for held in _held_out(len(label), folds):
         kept = np.ones(len(label), dtype=np.bool_)
@@ -119,10 +126,28 @@ def predicted(codes: IntArray, label: IntArray, *, model: Model, folds: int) -> 
         if (label[kept] == most).all():  # nothing to tell apart
             right += int((label[held] == most).sum())
             continue
-        indicators = OneHotEncoder(handle_unknown="ignore").fit(codes[kept])
-        fitted = _classifier(model).fit(indicators.transform(codes[kept]), label[kept])
-        right += int((fitted.predict(indicators.transform(codes[held])) == label[held]).sum())
+        inputs = _inputs(codes, values, kept)
+        fitted = _classifier(model).fit(inputs[np.flatnonzero(kept)], label[kept])
+        right += int((fitted.predict(inputs[held]) == label[held]).sum())
     return Prediction(len(label), right, majority)
+
+
+def _inputs(codes: IntArray, values: FloatArray, kept: BoolArray) -> Any:
+    """What a classifier sees of all records, sparse, by what the kept ones know."""
+    from scipy.sparse import csr_matrix, hstack
+    from sklearn.preprocessing import OneHotEncoder
+
+    parts = []
+    if codes.shape[1]:
+        parts.append(OneHotEncoder(handle_unknown="ignore").fit(codes[kept]).transform(codes))
+    for column in values.T:
+        there = ~np.isnan(column)
+        known = column[kept & there]
+        if len(known):
+            spread = float(known.std())
+            scaled = (np.where(there, column, known.mean()) - known.mean()) / (spread if spread > 0 else 1.0)
+            parts.append(csr_matrix(np.column_stack([scaled, ~there])))
+    return hstack(parts, format="csr") if parts else csr_matrix((len(codes), 1))
 
 
 def _held_out(n: int, folds: int) -> list[LongArray]:

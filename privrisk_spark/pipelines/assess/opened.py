@@ -11,11 +11,10 @@ from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.released import Partitions, read_published
 from privrisk_spark.errors import Fault, InputError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.planning.assessment import POPULATION, RELEASE, narrowed, sets_of
+from privrisk_spark.planning.assessment import POPULATION, RELEASE, narrowed, refuse_other_kind, sets_of
 from privrisk_spark.policy.assessment import Masked, MaskedTable
 from privrisk_spark.policy.dictionaries import Table, TableDictionary
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.explanation import assessment_explanation
 from privrisk_spark.results.facts import ValuesRead
 from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress
@@ -61,6 +60,7 @@ class Opened:
     given : bool
         Whether the caller gave it, so that it is read by Spark alone.
     release : Release or None
+        Of labels; one of masked values is opened by itself.
     population : DataFrame or None
     hierarchies : dict of attribute to Hierarchy
     sets : mapping of name to list of attributes
@@ -114,20 +114,12 @@ def open_assessment(spark: SparkSession, policy: Policy, table: DataFrame | None
         known = [(reading.dictionary, population)]
     hierarchies = collect_hierarchies(reading, opened.rows, known, given=table is not None)
     given = policy.assess.release
-    needed = list(policy.quasi_identifiers)
-    release = None if given is None else open_release(spark, policy, given, needed, key=RELEASE)
+    needed, release = list(policy.quasi_identifiers), None
+    if given is not None and policy.guarantee.kind != "masked":
+        release = open_release(spark, policy, given, needed, key=RELEASE)
+        refuse_other_kind(policy, release.manifest)
     sets = sets_of(policy)
     return Opened(reading, opened.rows, table is not None, release, population, hierarchies, sets, values)
-
-
-def explained(policy: Policy, opened: Opened) -> str:
-    """What will be measured, as text."""
-    return assessment_explanation(
-        policy,
-        opened.hierarchies,
-        opened.sets,
-        release=None if opened.release is None else opened.release.title,
-    )
 
 
 def open_release(spark: SparkSession, policy: Policy, given: Masked, needed: Sequence[str], *, key: str) -> Release:

@@ -2,8 +2,9 @@
 
 read → encode → count → measure → compare → identify → attack → tell → judge
 
-Each subject, the table as it is and a release of it, is counted once; its classes lie in buckets, and every measure is
-a tally of the classes of a bucket. Nothing is transformed or published: all of it is exact and for the trusted zone.
+Each subject, the table as it is and a release of it by labels, is counted once; its classes lie in buckets, and every
+measure is a tally of the classes of a bucket. A masked release is compared as values. Nothing is transformed or
+published: all of it is exact and for the trusted zone.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.errors import RefusedError, SchemaError
 from privrisk_spark.pipelines.assess.counted import Counted, Encoded, count_subjects
+from privrisk_spark.pipelines.assess.masked import MaskedRelease, measure_masked, open_masked, predicts_values
 from privrisk_spark.pipelines.assess.measured import (
     RECORDS,
     MeasuredSets,
@@ -34,7 +36,7 @@ from privrisk_spark.pipelines.assess.measured import (
     subject_of,
     write_records,
 )
-from privrisk_spark.pipelines.assess.opened import Opened, Run, explained, open_assessment
+from privrisk_spark.pipelines.assess.opened import Opened, Run, open_assessment
 from privrisk_spark.planning.assessment import POPULATION, RELEASE, assumptions_of
 from privrisk_spark.planning.lakes import pin_tables, versions_of
 from privrisk_spark.planning.places import check_private_place, refuse_input
@@ -42,6 +44,7 @@ from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.assessment_page import render_assessment
+from privrisk_spark.reporting.explanation import assessment_explanation
 from privrisk_spark.reporting.verdict import assessment_notes, paragraph
 from privrisk_spark.results.assessment import Assessment, Subject, Verdict, judged
 from privrisk_spark.results.facts import values_changed
@@ -125,11 +128,11 @@ def assess(
         require_scikit_learn("assess.classifiers")
     with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
         run = Run(spark, policy, place, scratch, Progress(place.status, run_id, STAGES, labels(spark)))
-        opened, vocabularies = read(run, table, announce)
+        opened, masked, vocabularies = read(run, table, announce)
         encoded = encode(run, opened)
         counted = count(run, opened, encoded, vocabularies)
         measured = measure(run, opened, counted)
-        subjects = compare_and_attack(run, opened, encoded, counted, measured)
+        subjects = compare_and_attack(run, opened, encoded, counted, measured, masked, table)
         verdicts = judge(run, subjects)
         result = Assessment(
             title=policy.run.name,
@@ -144,6 +147,7 @@ def assess(
                     policy,
                     release=opened.release is not None,
                     released_persons=counted.subjects[-1].layout.persons,
+                    masked=masked is not None,
                 )
             ),
             stages=tuple(run.progress.records),
@@ -157,12 +161,18 @@ def assess(
     return result
 
 
-def read(run: Run, table: DataFrame | None, announce: Announce | None) -> tuple[Opened, list[Vocabulary]]:
+def read(
+    run: Run, table: DataFrame | None, announce: Announce | None
+) -> tuple[Opened, MaskedRelease | None, list[Vocabulary]]:
     """Stage: open the sources, and collect the values of the columns the classes hold."""
     with run.progress.stage("read") as stage:
-        opened = open_assessment(run.spark, run.policy, table)
+        opened, policy, masked = open_assessment(run.spark, run.policy, table), run.policy, None
+        if policy.assess.release is not None and policy.guarantee.kind == "masked":
+            masked = open_masked(run.spark, policy, policy.assess.release)
         if announce is not None:
-            announce(explained(run.policy, opened))
+            release = opened.release if masked is None else masked.release
+            title = None if release is None else release.title
+            announce(assessment_explanation(policy, opened.hierarchies, opened.sets, release=title))
         if opened.release is not None:
             collect_strangers(opened.release, opened.hierarchies, key=RELEASE)
         vocabularies = collect_vocabularies(run.policy, opened.table, opened.release, given=opened.given)
@@ -173,7 +183,7 @@ def read(run: Run, table: DataFrame | None, announce: Announce | None) -> tuple[
             **({"values_changed_on_reading": changed} if changed else {}),
             **({"table_versions": versions} if versions else {}),
         }
-    return opened, vocabularies
+    return opened, masked, vocabularies
 
 
 def encode(run: Run, opened: Opened) -> Encoded:
@@ -208,7 +218,13 @@ def measure(run: Run, opened: Opened, counted: Counted) -> MeasuredSets:
 
 
 def compare_and_attack(
-    run: Run, opened: Opened, encoded: Encoded, counted: Counted, measured: MeasuredSets
+    run: Run,
+    opened: Opened,
+    encoded: Encoded,
+    counted: Counted,
+    measured: MeasuredSets,
+    masked: MaskedRelease | None,
+    table: DataFrame | None,
 ) -> list[Subject]:
     """Stages: compare records with their released forms, find what identifies, plan the attack, tell each record.
 
@@ -219,11 +235,20 @@ def compare_and_attack(
         finding = beside.submit(find_special_uniques, run, opened, measured)
         with run.progress.stage("compare") as stage:
             pairs = list(compare_pairs(run, opened, counted, encoded.n_rows))
-            predictions = predict_labels(run, opened, counted)
+            predictions = {} if predicts_values(run.policy) else predict_labels(run, opened, counted)
+            beside_release: list[Subject] = []
+            if masked is not None:
+                of_table, released = measure_masked(run, masked, table)
+                predictions["table"] = [*of_table, *predictions.get("table", [])]
+                beside_release.append(released)
             stage.sentence = (
-                "Compared records with their released forms." if pairs else "No records to compare with released forms."
+                "Compared the table and its masked release as values."
+                if masked is not None
+                else "Compared records with their released forms."
+                if pairs
+                else "No records to compare with released forms."
             )
-            if predictions:
+            if run.policy.assess.classifiers is not None and predictions:
                 stage.sentence += " Predicted the label by classifiers."
             stage.status = "tested"
         with run.progress.stage("identify") as stage:
@@ -248,7 +273,7 @@ def compare_and_attack(
                 [*predictions.get(subject.name, []), *(pairs if subject.name == "release" else [])],
             )
             for subject in counted.subjects
-        ]
+        ] + beside_release
         attacked = run.policy.assess.adversary is not None
         stage.sentence = (
             "Planned the attack of the adversary assumed on every group size."

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from privrisk_spark.engine.released import parts_at
-from privrisk_spark.errors import InputError, SchemaError, listing, nearest
+from privrisk_spark.errors import SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.pipelines.assess.opened import Run, open_release
+from privrisk_spark.pipelines.assess.vault import open_decisions, with_ids
 from privrisk_spark.planning.attacks import (
     HIS_TABLE,
     OTHERS,
@@ -25,18 +23,12 @@ from privrisk_spark.planning.attacks import (
     read_policy,
     refuse_levels,
 )
-from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.attacks import ProtectedTable
-from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import attack_explanation
-from privrisk_spark.runs.vaults import vault_at
-from privrisk_spark.runs.workplace import Workplace, output_at
 from privrisk_spark.stages.assessing.sources import Release, collect_strangers
 from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
-from privrisk_spark.storage.locations import Location
-from privrisk_spark.storage.opening import open_store
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +95,7 @@ def read(run: Run, table: DataFrame | None, announce: Callable[[str], object] | 
         ]
         decisions, levels = None, asked.levels or None
         if release.manifest is not None:
-            decisions, summary, place = open_decisions(spark, policy, release.manifest["run_id"])
+            decisions, summary, place = open_decisions(spark, policy, release.manifest["run_id"], key=PROTECTED)
             levels = levels or (summary.get("recoding") or {}).get("levels")
             if is_masked(release.manifest):
                 release, decisions = with_ids(release, decisions, place), None
@@ -156,37 +148,3 @@ def refuse_no_persons(release: Release, *, key: str) -> None:
 def persons_of(release: Release) -> str | None:
     """Column of a table that names its persons."""
     return release.given.entity_id if isinstance(release.given, ProtectedTable) else None
-
-
-def with_ids(release: Release, decisions: DataFrame, place: Location) -> Release:
-    """Return a masked release as the vault holds it: the same values, with the id of each record before them.
-
-    Parameters
-    ----------
-    release : Release
-    decisions : DataFrame
-        Of the vault.
-    place : Location
-        Where they lie.
-    """
-    own = MaskedTable(path=str(place), record_id=decisions.columns[0])
-    return Release(decisions, own, own, release.title, release.manifest)
-
-
-def open_decisions(spark: SparkSession, policy: Policy, run_id: str) -> tuple[DataFrame, dict[str, Any], Location]:
-    """Open the decisions of a release that the vault holds; its summary, and where they lie.
-
-    Raises
-    ------
-    InputError
-        If a later run has replaced them, or they are gone.
-    """
-    left = Workplace(output_at(policy.places.path), vault_at(policy.places.vault), run_id).left_at
-    if left is None or not any(True for _ in open_store(left).entries("decisions")):
-        raise InputError(
-            f"{PROTECTED}: the vault no longer holds the decisions of release '{run_id}', which tell whose its rows "
-            "are; release again, or name a protected table with an id: {path: …, record_id: …}."
-        )
-    summary = json.loads(open_store(left).read("summary.json").content)
-    place = left.below("decisions")
-    return parts_at(spark, place), summary, place

@@ -9,13 +9,13 @@ import numpy as np
 from privrisk_spark.kernels.linkage.evidence import found
 from privrisk_spark.kernels.linkage.minimality import credibility
 from privrisk_spark.kernels.linkage.transparency import exact_links
-from privrisk_spark.kernels.masking.candidates import value_bounds
+from privrisk_spark.kernels.masking.candidates import comparisons, value_bounds
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
 from privrisk_spark.planning.attack_findings import exactly_linked, linked_as_made
-from privrisk_spark.planning.attack_masks import refuse_other_masks, told_masks
-from privrisk_spark.planning.attacks import PROTECTED, attack_of, compared_as_numbers, refuse_cost
+from privrisk_spark.planning.attack_masks import refuse_other_masks, refuse_windows, told_masks
+from privrisk_spark.planning.attacks import PROTECTED, attack_of, compared_as_numbers
 from privrisk_spark.planning.inference_findings import inferred
 from privrisk_spark.results.attacks import Attack
 from privrisk_spark.results.inferences import Inference
@@ -39,8 +39,6 @@ def by_masks(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
     """Link people to the rows that they can have become, as it is known how the columns were masked."""
     refuse_other_masks(run.policy, opened.release.manifest)
     masks = told_masks(run.policy)
-    names = list(opened.known)
-    refuse_cost(attack_of(run.policy), protected.known.total, len(protected.rows.rows), len(names), people=None)
     people, rows = (
         {
             name: values_of(name, tree, of.nodes[:, j], number=name in compared_as_numbers(run.policy))
@@ -65,11 +63,13 @@ def by_masks(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
             [*(one for one, _ in again), *(bounds[i] for i in of_others)],
             [*(of for _, of in again), *(values[i] for i in of_others)],
         )
+    compared = {way: comparisons(of_people, np.column_stack(of_rows)) for way, (of_people, of_rows) in ways.items()}
+    refuse_windows(attack_of(run.policy), sum(compared.values()))
     tried = protected.known.total
     return [
         linked_as_made(
             way,
-            collect_possible(run.scratch, *of, protected.rows.rows, owners, name=way),
+            collect_possible(run.scratch, *of, protected.rows.rows, owners, compared=compared[way], name=way),
             absent=tried - int(owners.persons.sum()),
             rows=protected.rows.total,
             distinct=len(protected.rows.rows),

@@ -141,11 +141,10 @@ def _bounds(run: Run, held: Held) -> dict[str, tuple[float | None, float | None]
 def _by_rank(run: Run, held: Held, masked: MaskedRows) -> dict[str, IntervalTally]:
     """Interval disclosure by ranks of every column of numbers that is masked."""
     found = {}
-    for name in held.plan.numbers:
-        if name in held.plan.masks:
-            before, after = (f"{kind}{held.position(name)}" for kind in ("o", "m"))
-            ranks = collect_ranks_of(run.scratch, masked.compared, after, store=f"ranks-{after}")
-            found[name] = collect_rank_disclosure(run.scratch, masked.compared, before, after, ranks, p=PERCENT)
+    for name in held.plan.masked_numbers:
+        before, after = (f"{kind}{held.position(name)}" for kind in ("o", "m"))
+        ranks = collect_ranks_of(run.scratch, masked.compared, after, store=f"ranks-{after}")
+        found[name] = collect_rank_disclosure(run.scratch, masked.compared, before, after, ranks, p=PERCENT)
     return found
 
 

@@ -10,9 +10,10 @@ from privrisk_spark.engine.extras import require_scikit_learn
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.pipelines import share as sharing
 from privrisk_spark.pipelines.assess import run as assessing
+from privrisk_spark.pipelines.assess.masked import open_masked
 from privrisk_spark.pipelines.assess.opened import open_release
+from privrisk_spark.pipelines.assess.vault import open_decisions
 from privrisk_spark.pipelines.attack import run as attacking
-from privrisk_spark.pipelines.attack.opened import open_decisions
 from privrisk_spark.pipelines.validation.looks import (
     Looks,
     look_at_dictionary,
@@ -23,7 +24,7 @@ from privrisk_spark.pipelines.validation.looks import (
 )
 from privrisk_spark.planning import attacks as attack_planning
 from privrisk_spark.planning import sharing as sharing_planning
-from privrisk_spark.planning.assessment import POPULATION, RELEASE, narrowed, sets_of
+from privrisk_spark.planning.assessment import POPULATION, RELEASE, narrowed, refuse_other_kind, sets_of
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.policy.assessment import Masked
 from privrisk_spark.policy.dictionaries import TableDictionary
@@ -127,7 +128,7 @@ def look_at_attack(
             title = release.title
             with looks.at(key):
                 if release.manifest is not None:
-                    open_decisions(spark, policy, release.manifest["run_id"])
+                    open_decisions(spark, policy, release.manifest["run_id"], key=key)
     return None if looks.errors else attack_explanation(policy, hierarchies, release=title)
 
 
@@ -138,9 +139,17 @@ def _look_at_release(
     needed, release = list(policy.quasi_identifiers), None
     if key != RELEASE:
         needed = attack_planning.known_columns(policy)
+    masked = key == RELEASE and policy.guarantee.kind == "masked"
     with looks.at(key):
-        release = open_release(spark, policy, named, needed, key=key)
-    if release is not None:
+        if masked:
+            release = open_masked(spark, policy, named).release
+        else:
+            release = open_release(spark, policy, named, needed, key=key)
+            if key == RELEASE:
+                refuse_other_kind(policy, release.manifest)
+    if release is not None and masked:
+        looks.saw(key, f"{release.title}, of {len(release.frame.columns)} columns")
+    elif release is not None:
         with looks.at(key):
             collect_strangers(release, hierarchies, key=key)
             looks.saw(key, f"{release.title}, of {len(release.frame.columns)} columns")

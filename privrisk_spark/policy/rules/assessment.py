@@ -8,6 +8,7 @@ from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import DictionaryColumn, Table
+from privrisk_spark.policy.masking import NUMERIC
 from privrisk_spark.policy.policy import Insensitive, Policy, Sensitive
 from privrisk_spark.policy.rules.lakes import lake_faults
 
@@ -43,10 +44,13 @@ def _columns(policy: Policy) -> Iterator[Fault]:
             yield Fault(
                 f"assess.sensitive.{name}.hierarchy", "goes with distance: hierarchical; give both or none of them"
             )
+    masked = [name for name, mask in policy.masks.items() if isinstance(mask, NUMERIC)]
+    compared, what = carried, "column with the role 'sensitive' or 'insensitive'"
+    if _of_masked(policy):
+        compared, what = masked, "column that is masked as numbers"
     for name in asked.intervals:
-        if name not in carried:
-            rule = "column with the role 'sensitive' or 'insensitive'"
-            yield _absent(f"assess.intervals.{name}", name, carried, rule)
+        if name not in compared:
+            yield _absent(f"assess.intervals.{name}", name, compared, what)
     if asked.household is not None:
         others = [name for name in policy.columns if name not in quasi]
         if asked.household not in others:
@@ -92,11 +96,19 @@ def _sources(policy: Policy) -> Iterator[Fault]:
     if asked.release == "published" and policy.output is None:
         yield Fault("assess.release", "is 'published', and there is no output.path to find a release at")
     paired = isinstance(asked.release, MaskedTable) and asked.release.record_id is not None
+    paired = paired and policy.table.record_id is not None
+    # Whose the rows of a masked release are, the vault knows.
+    told = {"intervals": paired or (_of_masked(policy) and asked.release == "published"), "concealment": paired}
     for key, wanted in (("intervals", bool(asked.intervals)), ("concealment", asked.concealment)):
-        if wanted and not (paired and policy.table.record_id is not None):
+        if wanted and not told[key]:
             yield Fault(
                 f"assess.{key}", "compares record by record: it needs assess.release.record_id and table.record_id"
             )
+
+
+def _of_masked(policy: Policy) -> bool:
+    """Whether a release that is masked is held against its table."""
+    return policy.guarantee.kind == "masked" and policy.assess.release is not None
 
 
 def _thresholds(policy: Policy) -> Iterator[Fault]:

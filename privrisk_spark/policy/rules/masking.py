@@ -67,7 +67,7 @@ def _unused(policy: Policy) -> Iterator[Fault]:
         "dictionary": "nothing is looked up; privrisk attack tells what an intruder finds",
         "history": "releases by risk and k-anonymity are composed alone",
         "counting.plan": "nothing is counted",
-        "assess.release": "masked values are no labels of hierarchies; privrisk attack tells what they give away",
+        "assess.concealment": "changed values are consistent with no record",
         "table.entity_id": "each row is masked by itself, and a person with several rows is found by them together; "
         "give one row per person",
         "table.weight": "rows are counted",
@@ -82,7 +82,7 @@ def _unused(policy: Policy) -> Iterator[Fault]:
         "dictionary": policy.dictionary != SelfDictionary(),
         "history": policy.history is not None,
         "counting.plan": policy.counting.plan != "auto",
-        "assess.release": policy.assess.release == "published",
+        "assess.concealment": policy.assess.concealment,
         "table.entity_id": policy.table.entity_id is not None,
         "table.weight": policy.table.weight is not None,
         "checks.max_mean_risk": checks.max_mean_risk is not None,

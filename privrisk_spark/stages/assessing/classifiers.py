@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.slices import read_slices
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray, WordArray
 from privrisk_spark.kernels.measures.prediction import predicted, sampling_words
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.policy.assessment import Classifiers
@@ -47,6 +48,29 @@ def collect_predictions(
     sample = _collect_sample(scratch, directory, names, buckets, layout, label, rows, asked.sample)
     codes = np.column_stack([sample.column(f"n{i}").to_numpy() for i in positions]).astype(np.int32)
     labels = sample.column(_LABEL).to_numpy().astype(np.int32)
+    yield from predictions(codes, labels, asked, of)
+
+
+def predictions(
+    codes: IntArray,
+    labels: IntArray,
+    asked: Classifiers,
+    of: Mapping[str, object],
+    *,
+    numbers: FloatArray | None = None,
+) -> Iterator[Measured]:
+    """Predict the labels of a sample by each classifier, and by the most frequent one.
+
+    Parameters
+    ----------
+    codes : ndarray of int32, shape (n, k)
+    labels : ndarray of int32, shape (n,)
+    asked : Classifiers
+    of : mapping
+        Parameters of the measures.
+    numbers : ndarray of float64, shape (n, c), optional
+        Columns that are compared as numbers.
+    """
     about = {**of, "sample": len(labels), "folds": asked.folds}
     if len(labels) < asked.folds:
         reason = "fewer records have a label than there are folds"
@@ -55,10 +79,32 @@ def collect_predictions(
             yield Measured("classifier_accuracy", None, {**about, "model": model, "reason": reason})
         return
     for number, model in enumerate(dict.fromkeys(asked.models)):
-        found = predicted(codes, labels, model=model, folds=asked.folds)
+        found = predicted(codes, labels, model=model, folds=asked.folds, numbers=numbers)
         if not number:
             yield Measured("majority_accuracy", found.baseline, about)
         yield Measured("classifier_accuracy", found.accuracy, {**about, "model": model})
+
+
+def drawing(rows: int, most: int) -> Callable[[WordArray], tuple[LongArray, LongArray]]:
+    """Return what tells of fingerprints which are of a sample's rows, and in which order these are.
+
+    Parameters
+    ----------
+    rows : int
+        There are.
+    most : int
+        Rows of the sample.
+    """
+    # Six deviations more than are wanted, so that fewer are drawn next to never.
+    share = min(1.0, (most + 6 * math.sqrt(most) + 36) / max(rows, 1))
+    bound = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+
+    def below(words: WordArray) -> tuple[LongArray, LongArray]:
+        drawn = np.flatnonzero(words < bound) if share < 1 else np.arange(len(words))
+        # Spark has no unsigned integers; the order stays.
+        return drawn, (words[drawn] ^ np.uint64(2**63)).view(np.int64)
+
+    return below
 
 
 def _collect_sample(
@@ -68,9 +114,7 @@ def _collect_sample(
     """At most so many rows with a label, those of the least fingerprints; equal rows are told apart by ordinal."""
     held, k = tuple(names), len(layout.radices)
     column, missing = schemas.sensitive(len(layout.value_counts))[label], layout.value_counts[label]
-    # Six deviations more than are wanted, so that fewer are drawn next to never.
-    share = min(1.0, (most + 6 * math.sqrt(most) + 36) / max(rows, 1))
-    bound = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+    below = drawing(rows, most)
 
     def read(bucket: int) -> Iterator[pa.Table]:
         table = read_slices(directory, held, bucket)
@@ -83,12 +127,10 @@ def _collect_sample(
         distinct = [key[first].astype(np.int64) for key in keys]
         times[distinct[-1] == missing] = 0
         row, words = sampling_words(distinct, times)
-        drawn = np.flatnonzero(words < bound) if share < 1 else np.arange(len(row))
+        drawn, place = below(words)
         columns = {
             name: key[row[drawn]].astype(np.int32) for name, key in zip(schemas.nodes(k), distinct, strict=False)
         }
-        # Spark has no unsigned integers; the order stays.
-        place = (words[drawn] ^ np.uint64(2**63)).view(np.int64)
         yield pa.table({**columns, _LABEL: distinct[-1][row[drawn]].astype(np.int32), _DRAWN: place})
 
     fields = [T.StructField(name, T.IntegerType(), False) for name in (*schemas.nodes(k), _LABEL)]

@@ -111,7 +111,7 @@ def _of_record_id(table: pa.Table) -> WordArray:
 
 
 def as_doubles(rows: Batches, names: Sequence[str]) -> Batches:
-    """Rows with some columns as doubles; a text that is no number is missing."""
+    """Rows with some columns as doubles, days since 1970 of dates; a text that is no number is missing."""
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in tables:
@@ -126,6 +126,8 @@ def as_doubles(rows: Batches, names: Sequence[str]) -> Batches:
 
 
 def _doubles(values: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    if pa.types.is_date32(values.type):
+        values = values.cast(pa.int32())
     if not pa.types.is_string(values.type) and not pa.types.is_dictionary(values.type):
         return values.cast(pa.float64(), safe=False)
     distinct, place = dictionary_of(values)

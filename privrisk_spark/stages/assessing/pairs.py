@@ -107,8 +107,11 @@ _CELL = ("attribute", "original", "node", "count")
 
 
 def _known(table: pa.Table) -> npt.NDArray[np.bool_]:
-    """Which released rows are of a record of the table."""
-    known: npt.NDArray[np.bool_] = table.column(originals(1)[0]).to_numpy() >= 0
+    """Which released rows are of a record of the table; all of them where nothing but numbers is compared."""
+    (first,) = originals(1)
+    if first not in table.column_names:
+        return np.ones(table.num_rows, dtype=np.bool_)
+    known: npt.NDArray[np.bool_] = table.column(first).to_numpy() >= 0
     return known
 
 

@@ -82,6 +82,7 @@ def collect_possible(
     rows: LongArray,
     owners: Owners,
     *,
+    compared: int,
     name: str,
 ) -> tuple[LongArray, FloatArray, LongArray]:
     """Count the rows that each person can have become, in tasks.
@@ -96,6 +97,8 @@ def collect_possible(
     rows : ndarray of int64, shape (p,)
     owners : Owners
         People and their own rows.
+    compared : int
+        Values that are held against bounds, about; it does not change a result.
     name : str
         Of the directories.
 
@@ -127,7 +130,8 @@ def collect_possible(
         told_of = {ROWS: found.rows[first], HOLDS: found.holds[first], PEOPLE: total}
         yield report(write_ipc(pa.table(told_of), directory), {})
 
-    tasks = slices(len(owners.record), len(rows))
+    # Every task puts the file in order; there are as many as what they compare is worth.
+    tasks = slices(len(owners.record), compared // max(1, len(owners.record)))
     parts = scratch.collect_parts(Batches.of_parts(scratch.spark, tasks, count, PARTS))
     tables = pa.concat_tables([read_ipc(directory, part["name"]) for part in parts])
     counted = tables.group_by([ROWS, HOLDS]).aggregate([(PEOPLE, "sum")])

@@ -102,7 +102,7 @@ def collect_masked(
     of_chance = {name: keys.of(f"pram {name}") for name in chances}
     widths = {name: held.deviations[name].width(PERCENT) for name in plan.numbers}
     kinds = {name: held.schema[f"r{held.position(name)}"].dataType for name in columns}
-    numeric = [name for name in plan.numbers if name in plan.masks]
+    numeric = plan.masked_numbers
     tuples, decisions = scratch.directory("tuples"), scratch.directory("decision-parts")
     while record_id in columns:  # one that was derived has no name of its own
         record_id = f"{record_id}_"
@@ -245,7 +245,7 @@ def masking_facts(
     by_rank : mapping of column to IntervalTally
         Interval disclosure by ranks.
     """
-    numeric = tuple(name for name in held.plan.numbers if name in held.plan.masks)
+    numeric = held.plan.masked_numbers
     after = folded_dicts(CrossMoments.empty(len(numeric)), [part["together"] for part in rows.parts])
     places = [held.plan.numbers.index(name) for name in numeric]
     before = held.together.correlation[np.ix_(places, places)]

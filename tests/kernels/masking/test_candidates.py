@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.masking.candidates import (
+    Bounds,
     Candidates,
     axis_bounds,
     axis_candidates,
     axis_scores,
     candidates,
+    comparisons,
+    rank_bounds,
     rank_candidates,
     value_bounds,
 )
@@ -81,6 +84,7 @@ def test_missing_values_are_near_no_known_one() -> None:
     assert rank_candidates(np.array([[1.0]]), nothing, np.array([1])).rows.tolist() == [0]
     assert axis_candidates(np.array([[1.0]]), nothing).rows.tolist() == [0]
     assert axis_candidates(np.array([[np.nan]]), nothing).rows.tolist() == [2]
+    assert axis_candidates(np.array([[1.0], [np.nan]]), nothing[:0]).rows.tolist() == [0, 0]
 
 
 @given(files(), st.integers(1, 5))
@@ -117,6 +121,42 @@ def test_axis_candidates_are_those_of_the_definition(masked, known, data: st.Dat
     found = candidates(bounds, distinct, rows=rows, own=place.reshape(-1)[own])
     assert found.rows.tolist() == [len(one) for one in expected]
     assert found.holds.tolist() == [int(i) in one for i, one in zip(own, expected, strict=True)]
+
+
+@given(st.integers(0, 2**32), st.integers(1, 4))
+@settings(max_examples=150)
+def test_windows_find_what_all_pairs_would(seed: int, a: int) -> None:
+    """Missing values, values nobody has, empty bounds, cells and ranges, in any mixture."""
+    pick = np.random.default_rng(seed)
+    n, m = int(pick.integers(1, 30)), int(pick.integers(1, 12))
+    masked = pick.integers(0, int(pick.integers(1, 6)) + 1, (n, a)).astype(np.float64)
+    masked[pick.random((n, a)) < 0.15] = np.nan
+    low = pick.integers(-1, 6, (m, a)).astype(np.float64)
+    high = low + np.where(pick.random(a) < 0.5, 0, pick.integers(-1, 4, (m, a)))
+    told = pick.random((m, a)) < 0.8
+    own, rows = pick.integers(-1, n, m), pick.integers(1, 4, n)
+    bounds = [Bounds(low[:, j], high[:, j], told[:, j]) for j in range(a)]
+    found = candidates(bounds, masked, rows=rows, own=own)
+    fits = (~told[:, None] | ((masked >= low[:, None]) & (masked <= high[:, None]))).all(axis=2)
+    assert found.rows.tolist() == [int(rows[one].sum()) for one in fits]
+    single = [int(np.flatnonzero(one)[0]) if rows[one].sum() == 1 else -1 for one in fits]
+    assert found.only.tolist() == single
+    assert found.holds.tolist() == [bool(i >= 0 and one[i]) for i, one in zip(own, fits, strict=True)]
+    assert comparisons(bounds, masked) <= m * n * max(0, a - 1)
+
+
+def test_what_is_compared_is_the_shortest_window() -> None:
+    """A thousand ages, ranks and sexes: all pairs are 3 million comparisons; ranks of one sex are counted by none."""
+    n = 1_000
+    ages, sexes = np.arange(n, dtype=np.float64), np.arange(n) % 2.0
+    masked = np.column_stack([ages, ages[::-1], sexes])
+    near = rank_bounds(ages, masked[:, 0], 10)
+    cells = value_bounds(sexes)
+    assert comparisons([near, cells], masked[:, [0, 2]]) == 0
+    assert candidates([near, cells], masked[:, [0, 2]]).rows[500] == 11
+    # Of 21 ranks 10 or 11 are of one sex: only these are held against the other column.
+    pairs = comparisons([near, rank_bounds(ages, masked[:, 1], 10), cells], masked)
+    assert 9.5 * n <= pairs <= 11 * n
 
 
 def test_what_is_masked_without_chance_leaves_its_very_value() -> None:

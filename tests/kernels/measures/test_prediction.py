@@ -37,6 +37,33 @@ def test_the_order_of_the_records_is_nothing(model: str) -> None:
     assert predicted(CODES[order], label[order], model=model, folds=5) == found  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_numbers_are_learned_as_numbers(model: str) -> None:
+    """No two alike, a third missing, of any unit: a label they bound is predicted, as categories never would."""
+    values = PICK.normal(1e6, 1e3, (400, 2))
+    label = (values[:, 1] > 1e6).astype(np.int32)
+    values[::3, 0] = np.nan
+    none = np.zeros((400, 0), dtype=np.int32)
+    found = predicted(none, label, model=model, folds=4, numbers=values)  # type: ignore[arg-type]
+    assert found.accuracy > 0.95
+    gone = np.column_stack([values[:, 0], np.full(400, np.nan)])
+    assert predicted(none, label, model=model, folds=4, numbers=gone).accuracy < 0.65  # type: ignore[arg-type]
+    # That a number is missing may tell something, too.
+    lost = np.isnan(values[:, 0]).astype(np.int32)
+    assert predicted(none, lost, model=model, folds=4, numbers=values).accuracy > 0.95  # type: ignore[arg-type]
+    order = PICK.permutation(400)
+    mixed = {"numbers": values[order], "model": model, "folds": 4}
+    assert predicted(CODES[order], label[order], **mixed) == predicted(  # type: ignore[arg-type]
+        CODES,
+        label,
+        model=model,
+        folds=4,
+        numbers=values,  # type: ignore[arg-type]
+    )
+    with pytest.raises(InputError, match="one row of numbers per record"):
+        predicted(none, label, model="random-forest", folds=4, numbers=values[:5])
+
+
 def test_nothing_of_a_record_is_used_to_predict_it() -> None:
     """A column of a value a record and a label by chance: fitted and predicted on the same records it is all right."""
     label = PICK.integers(0, 2, 300).astype(np.int32)
