@@ -26,11 +26,14 @@ class Front:
         Which fault meets a request, by method and path; None for none.
     met : list of (method, path, fault)
         In order.
+    rewritten : callable
+        The path that the server is asked for instead.
     """
 
     behind: str
     plan: Callable[[str, str], Fault | None] = lambda method, path: None
     met: list[tuple[str, str, Fault | None]] = field(default_factory=list)
+    rewritten: Callable[[str], str] = lambda path: path
 
     def first(self, n: int, fault: Fault, *, method: str) -> None:
         """Let the next n requests of a method meet a fault."""
@@ -78,7 +81,7 @@ def front(behind: str) -> Iterator[tuple[Front, str]]:
                 return
             connection = http.client.HTTPConnection(address, timeout=30)
             # The host is part of what was signed.
-            connection.request(self.command, self.path, body, dict(self.headers.items()))
+            connection.request(self.command, state.rewritten(self.path), body, dict(self.headers.items()))
             response = connection.getresponse()
             content = response.read()
             connection.close()

@@ -46,12 +46,18 @@ def object_files(table: Table, *, key: str) -> list[ObjectFile]:
     Raises
     ------
     SchemaError
-        If there are none.
+        If there are none, or one has no bytes.
     """
     location = locate(table.path or "", key=f"{key}.path")
     files = files_below(location)
     if not files:
-        raise SchemaError(f"{key}.path: '{location}' cannot be read as parquet: there is nothing there.")
+        raise SchemaError(f"{key}.path: '{location}' cannot be read as {table.format}: there is nothing there.")
+    empty = next((file for file in files if not file.size and table.format == "parquet"), None)
+    if empty is not None:
+        raise SchemaError(
+            f"{key}.path: '{location}': file {empty.name} has 0 bytes, so what it held is lost; write it anew or "
+            "remove it."
+        )
     return files
 
 

@@ -1,8 +1,7 @@
 """CSV files of which the bytes alone tell that Spark reads every line as one row: found out in tasks, far faster.
 
-Spark counts damaged lines by parsing all of them once more. Where quotes only surround whole values without separators
-and line feeds, where there is no escape and no other end of line than a line feed, where everything is UTF-8, and every
-line has as many separators as it should, there are none.
+Spark counts damaged lines by parsing all of them once more. Of plain lines
+(:mod:`privrisk_spark.kernels.numeric.plain_lines`) it is sure that there are none.
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.source_files import local_files
+from privrisk_spark.kernels.numeric.plain_lines import is_separator, plain
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.documents import state_of
 from privrisk_spark.storage.table_files import opened
@@ -25,7 +23,6 @@ from privrisk_spark.storage.table_files import opened
 _OPTIONS = {"header", "sep", "delimiter"}
 """Reader options under which a line is what its bytes are; ``mode`` only says what is done with damaged ones."""
 
-_ODD = (b"\\", b"\r", b"\0", "\ufffd".encode())
 _PART = 2**25
 _BLOCK = 2**23
 
@@ -47,8 +44,7 @@ def collect_plain(spark: SparkSession, table: Table, schema: T.StructType) -> bo
         table.format.lower() != "csv"
         or files is None
         or set(options) - _OPTIONS - {"mode"}
-        or len(separator) != 1
-        or separator in (*_ODD, b"\n", b'"')
+        or not is_separator(separator)
         # Others may be compressed, and a directory's name may hold a value of each line.
         or any(file.suffix != ".csv" or "=" in str(file) for file in files)
         or any(not isinstance(field.dataType, T.StringType) for field in schema.fields)
@@ -82,47 +78,3 @@ def _plain_part(path: Path, start: int, end: int, separator: bytes, count: int) 
             if len(rest) == _BLOCK or not plain(lines + rest, separator, count):
                 return False
     return True
-
-
-def plain(lines: bytes, separator: bytes, count: int) -> bool:
-    """Tell whether whole lines have so many separators each, and nothing that a CSV parser reads otherwise.
-
-    Parameters
-    ----------
-    lines : bytes
-    separator : bytes
-        One, of ASCII.
-    count : int
-    """
-    if any(odd in lines for odd in _ODD):
-        return False
-    if not lines.isascii():
-        try:
-            lines.decode()
-        except UnicodeDecodeError:
-            return False
-    if not lines.endswith(b"\n"):
-        lines += b"\n"
-    array = np.frombuffer(lines, dtype=np.uint8)
-    ends = np.flatnonzero(array == ord(b"\n"))
-    places = np.flatnonzero(array == ord(separator))
-    if len(places) != count * len(ends):
-        return False
-    of_line = places.reshape(len(ends), count)
-    if count and not ((of_line[:, -1] < ends).all() and (of_line[1:, 0] > ends[:-1]).all()):
-        return False
-    return b'"' not in lines or _quotes_surround_values(array, np.column_stack([of_line, ends]).ravel())
-
-
-def _quotes_surround_values(array: npt.NDArray[np.uint8], borders: npt.NDArray[np.int64]) -> bool:
-    """Whether every value that begins with a quote ends with its second one, and no other has any.
-
-    ``borders`` are the places where values end, in order.
-    """
-    quotes = np.flatnonzero(array == ord('"'))
-    first, last = quotes[::2], quotes[1::2]
-    if len(first) != len(last):
-        return False
-    value = np.searchsorted(borders, first)
-    begins = np.concatenate([[0], borders[:-1] + 1])
-    return bool((begins[value] == first).all() and (borders[value] == last + 1).all())

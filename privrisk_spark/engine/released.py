@@ -12,16 +12,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from privrisk_spark.engine.csv_tables import csv_frame
 from privrisk_spark.engine.formulas import without_quoted_formulas
-from privrisk_spark.engine.object_tables import object_frame
+from privrisk_spark.engine.object_tables import object_files, object_frame
 from privrisk_spark.engine.partitions import NAMES, partition_texts, partition_values
 from privrisk_spark.engine.sources import column, plain_frame
-from privrisk_spark.errors import InputError, InternalError
+from privrisk_spark.errors import InternalError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output
 from privrisk_spark.storage.directories import files_below
+from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.parts import PartDirectory
 
 
 @dataclass(frozen=True)
@@ -121,16 +124,15 @@ def read_published(
 
     Raises
     ------
-    InputError
-        If they are CSV in an object store, which tasks do not read.
+    SchemaError
+        If there are none, or they are not as they were published.
     """
     if not data.remote:
         return read_back(spark, output, Path(data.path), partitions)
     if output.format == "csv":
-        raise InputError(
-            f"{key}: '{data}' is CSV in an object store, which is read by Spark's own connectors alone; name it with "
-            "{path: …, format: csv} in a session that has one."
-        )
+        files = object_files(Table(path=str(data), format="csv"), key=key)
+        texts = csv_frame(spark, files, ObjectFile.reader, partitions.columns, where=f"{key}: '{data}'")
+        return without_quoted_formulas(texts) if output.quote_formulas else texts
     frame = object_frame(spark, Table(path=str(data)), key=key, partitions=partitions.fields)
     return frame.select(*map(column, partitions.columns)) if partitions.types else frame
 
@@ -150,6 +152,17 @@ def parts_at(spark: SparkSession, directory: Location, schema: T.StructType | No
         return found if schema is None else found.select(*schema.fieldNames())
     reader = spark.read if schema is None else spark.read.schema(schema)
     return reader.parquet(directory.path)
+
+
+def read_csv_parts(
+    spark: SparkSession, output: Output, directory: PartDirectory, names: Sequence[str], columns: Sequence[str]
+) -> DataFrame:
+    """Open CSV parts that tasks wrote, and that nobody else sees yet, as a consumer would.
+
+    The columns are those of the release, in their order.
+    """
+    texts = csv_frame(spark, names, directory.path, columns, where="output.path: the release that was written")
+    return without_quoted_formulas(texts) if output.quote_formulas else texts
 
 
 def read_back(spark: SparkSession, output: Output, directory: Path, partitions: Partitions = _NONE) -> DataFrame:

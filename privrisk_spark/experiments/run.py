@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from privrisk_spark import __version__
 from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.labels import labels
+from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.planning.places import check_private_place, check_request
 from privrisk_spark.policy.policy import Policy
@@ -199,10 +201,11 @@ def run(
     EngineError
         Exit code 3: running again may help.
     """
-    with place.held(run_id) as scratch:
+    with place.held(run_id) as path, ExitStack() as held:
         source = None
         if policy is not None and spark is not None:
-            source = Source(spark, policy, Scratch(spark, scratch), place, table)
+            scratch = held.enter_context(scratch_of(spark, policy, path, place=place))
+            source = Source(spark, policy, scratch, place, table)
         stages = 1 + experiment.stages + (experiment.stages_of_policy if policy is not None else 0)
         watched = () if spark is None else (labels(spark),)
         progress = Progress(place.status, run_id, stages, *watched)

@@ -17,11 +17,12 @@ from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.counts import StoredAttacker, StoredCounts
 from privrisk_spark.engine.decided import WeightColumns
 from privrisk_spark.engine.labels import labels
+from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import ConfigError, Fault, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of
-from privrisk_spark.planning.history import EarlierRelease, earlier_releases, refuse_differences
+from privrisk_spark.planning.history import EarlierRelease, earlier_releases, refuse_differences, refuse_disks
 from privrisk_spark.planning.lakes import pin_tables, versions_of
 from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.policy.policy import Policy
@@ -117,7 +118,7 @@ def compose(
     policy : Policy
         With ``history``; how it would release is not looked at.
     place : ResultPlace
-        As :func:`check_output` returns it; every worker must see it.
+        As :func:`check_output` returns it.
     run_id : str
     date : date
     table : DataFrame, optional
@@ -133,8 +134,8 @@ def compose(
     pinned = pin_tables(policy, ("table", "dictionary"), given=table is not None)
     refuse_input({"--output": place.location}, pinned.places)
     policy = pinned.policy
-    with place.held(run_id) as scratch:
-        run = Run(spark, policy, place, Scratch(spark, scratch), Progress(place.status, run_id, STAGES, labels(spark)))
+    with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
+        run = Run(spark, policy, place, scratch, Progress(place.status, run_id, STAGES, labels(spark)))
         opened = read(run, table)
         rows, n_rows = encode(run, opened)
         counts = count(run, opened, rows)
@@ -187,6 +188,8 @@ def read(run: Run, table: DataFrame | None) -> Opened:
         earlier = earlier_releases(policy, own=None)
         if not earlier:
             raise ConfigError([Fault("history", "names no release that a vault remembers yet")])
+        if run.scratch.shared is not None:
+            refuse_disks(earlier)
         refuse_differences(policy, hierarchies, earlier)
         stage.sentence = f"Opened the table and {len(earlier)} releases."
         versions = versions_of(policy)

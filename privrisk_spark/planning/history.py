@@ -191,6 +191,23 @@ def _of_manifest(manifest: Location, vaults: Sequence[Location], *, key: str) ->
     )
 
 
+def refuse_disks(earlier: Sequence[EarlierRelease]) -> None:
+    """Refuse releases that a disk remembers, where workers see none of the driver's.
+
+    Raises
+    ------
+    ConfigError
+        Naming the first.
+    """
+    here = next((one for one in earlier if not one.parts.remote), None)
+    if here is not None:
+        rule = (
+            f"must name vaults in an object store where intermediate results lie in one, as workers read what they "
+            f"hold; the release '{here.run_id}' is remembered in '{here.place}'"
+        )
+        raise ConfigError([Fault("history", rule)])
+
+
 def refuse_differences(policy: Policy, hierarchies: Mapping[str, Hierarchy], earlier: Sequence[EarlierRelease]) -> None:
     """Refuse to compose with releases whose levels mean something else.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO
+from typing import IO, Final
 
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import opened
+from privrisk_spark.storage.store import StorageError
 
 __all__ = ["ObjectFile", "files_below"]
 
@@ -26,12 +28,15 @@ class ObjectFile:
         Bytes.
     modified : float
         When it was written, seconds since 1970, by the store's clock; 0 where a table's own log names the file.
+    version : str
+        Of its content, as the listing told it; empty where nothing tells it.
     """
 
     root: Location
     key: str
     size: int
     modified: float = 0.0
+    version: str = ""
 
     @property
     def path(self) -> PurePosixPath:
@@ -44,8 +49,20 @@ class ObjectFile:
         return self.path.name
 
     def reader(self) -> IO[bytes]:
-        """Open it for reading at any place of it."""
-        return opened(self.root).open(self.key)
+        """Open it for reading at any place of it.
+
+        Raises
+        ------
+        StorageError
+            Now or when it is read: if it is another file than the listing told of, so that no task reads rows of one
+            file where another read those of its successor.
+        """
+        try:
+            return opened(self.root).open(self.key, self.version)
+        except FileNotFoundError:
+            if not self.version:
+                raise
+            raise StorageError(f"'{self.root.below(self.key)}' was removed while its table was read.") from None
 
 
 def files_below(table: Location) -> list[ObjectFile]:
@@ -56,17 +73,33 @@ def files_below(table: Location) -> list[ObjectFile]:
     table : Location
         In an object store.
     """
+    store = opened(table)
+    listed = list(store.entries())
+    directories = {name for entry in listed for name in _above(entry.name)}
     found = [
-        ObjectFile(table, entry.name, entry.size, entry.modified)
-        for entry in opened(table).entries()
-        if not any(_hidden(part) for part in entry.name.split("/")) and not entry.name.endswith("._COPYING_")
+        ObjectFile(table, entry.name, entry.size, entry.modified, entry.version)
+        for entry in listed
+        if not any(_hidden(part) for part in entry.name.split("/"))
+        and not entry.name.endswith(_NO_FILES)
+        # Consoles and other programs mark a directory by an object without content; its name may end with a slash.
+        and (entry.size or (entry.name not in directories and store.find(entry.name) is not None))
     ]
     if found or not table.path:
         return found
     above, _, name = table.path.rpartition("/")
     root = Location(table.kind, table.container, above, table.account)
     alone = opened(root).find(name)
-    return [] if alone is None else [ObjectFile(root, name, alone.size, alone.modified)]
+    return [] if alone is None else [ObjectFile(root, name, alone.size, alone.modified, alone.version)]
+
+
+_NO_FILES: Final = ("._COPYING_", "_$folder$")
+
+
+def _above(name: str) -> Iterator[str]:
+    """Names of the directories that an object lies in."""
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
 
 
 def _hidden(part: str) -> bool:

@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
@@ -16,13 +16,15 @@ from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.store import Entry, StorageError, Stored
 
 if TYPE_CHECKING:
-    from obstore import ReadableFile
+    from obstore import ObjectMeta
     from obstore.store import ObjectStore as Opened
 
 __all__ = ["ObjectStore", "opened"]
 
 _DIGEST: Final = "sha256"
 _CHUNK: Final = 8 * 2**20
+
+_REPLACED: Final = "'{}' was replaced or removed while it was read; run again."
 
 RETRY_SECONDS: Final = 180.0
 
@@ -110,13 +112,40 @@ class ObjectStore:
             target.unlink()
             raise StorageError(f"'{self._location.below(name)}' arrived with other bytes than were stored.")
 
-    def open(self, name: str) -> IO[bytes]:
-        """Open an object for reading at any place of it."""
+    def open(self, name: str, version: str = "") -> IO[bytes]:
+        """Open an object for reading at any place of it.
+
+        Parameters
+        ----------
+        name : str
+        version : str
+            As a listing told it; of another one nothing is read. By default the one that is there now, to the end.
+
+        Raises
+        ------
+        StorageError
+            Now or when it is read: if the object was replaced.
+        """
         import obstore
 
         with self._faults(name):
-            opened = obstore.open_reader(self._store, name, buffer_size=_CHUNK)
-        return io.BufferedReader(_Reader(opened, lambda: self._faults(name)), 2**16)
+            found = obstore.head(self._store, name)
+        if version not in ("", self._entry(name, found).version):
+            raise StorageError(_REPLACED.format(self._location.below(name)))
+        only: dict[str, Any] = {"if_match": found["e_tag"]} if self._told_by == "e_tag" and found["e_tag"] else {}
+
+        def fetch(begin: int, end: int) -> bytes:
+            options: Any = {"range": (begin, end), **only}
+            try:
+                with self._faults(name):
+                    content = bytes(obstore.get(self._store, name, options=options).bytes())
+            except FileNotFoundError:
+                raise StorageError(_REPLACED.format(self._location.below(name))) from None
+            if len(content) != end - begin:
+                raise StorageError(f"'{self._location.below(name)}' arrived with fewer bytes than were asked for.")
+            return content
+
+        return io.BufferedReader(_Reader(fetch, found["size"]), 2**16)
 
     def find(self, name: str) -> Entry | None:
         """Return what a listing says of an object; None if there is none."""
@@ -127,7 +156,7 @@ class ObjectStore:
                 found = obstore.head(self._store, name)
         except FileNotFoundError:
             return None
-        return Entry(name, found["size"], found["last_modified"].timestamp())
+        return self._entry(name, found)
 
     def entries(self, below: str = "") -> Iterator[Entry]:
         """List the objects below a name, or all; ascending by name."""
@@ -136,8 +165,14 @@ class ObjectStore:
         found: list[Entry] = []
         with self._faults(below):
             for piece in obstore.list(self._store, prefix=below.rstrip("/") or None, chunk_size=1000):
-                found += [Entry(one["path"], one["size"], one["last_modified"].timestamp()) for one in piece]
+                # Consoles make an object without a name for a place that is to look like a directory.
+                found += [self._entry(one["path"], one) for one in piece if one["path"]]
         yield from sorted(found, key=lambda entry: entry.name)
+
+    def _entry(self, name: str, meta: ObjectMeta) -> Entry:
+        # Azure puts it into quotes where it tells of one object, and lists it without.
+        version = str(meta["e_tag"] or "").strip('"') if self._told_by == "e_tag" else ""
+        return Entry(name, meta["size"], meta["last_modified"].timestamp(), version)
 
     def remove(self, *names: str) -> None:
         """Remove objects, many with one request; one that is not there is no error."""
@@ -195,6 +230,13 @@ class ObjectStore:
         try:
             yield
         # What the library says may quote a URL with a token in it: nothing of it is repeated.
+        except exceptions.PreconditionError:
+            raise StorageError(_REPLACED.format(place)) from None
+        except exceptions.InvalidPathError:
+            raise InputError(
+                f"'{place}' holds an object whose name has an empty part, '.' or '..', as in 'a//b', which is no path; "
+                "rename or remove it."
+            ) from None
         except FileNotFoundError:
             if writing:
                 raise InputError(
@@ -222,10 +264,12 @@ def opened(location: Location) -> ObjectStore:
 
 
 class _Reader(io.RawIOBase):
-    """An opened object as a file."""
+    """An object as a file, fetched by ranges."""
 
-    def __init__(self, opened: ReadableFile, faults: Callable[[], AbstractContextManager[None]]) -> None:
-        self._opened, self._guarded = opened, faults
+    def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
+        self._fetch, self._size = fetch, size
+        self._at = self._begin = 0
+        self._held = b""
 
     def readable(self) -> bool:
         return True
@@ -234,14 +278,18 @@ class _Reader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with self._guarded():
-            found = self._opened.read(len(buffer))
-        buffer[: len(found)] = found
-        return len(found)
+        wanted = max(0, min(len(buffer), self._size - self._at))
+        if wanted and not self._begin <= self._at <= self._at + wanted <= self._begin + len(self._held):
+            self._held = self._fetch(self._at, min(self._size, self._at + max(wanted, _CHUNK)))
+            self._begin = self._at
+        start = self._at - self._begin
+        buffer[:wanted] = self._held[start : start + wanted]
+        self._at += wanted
+        return wanted
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        with self._guarded():
-            return self._opened.seek(offset, whence)
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
 
 
 _ALLOW_HTTP: Final = {"s3": "AWS_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP"}

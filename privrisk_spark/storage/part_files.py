@@ -1,10 +1,10 @@
-"""Parts that tasks map instead of reading: Arrow files, and arrays."""
+"""Parts as files: those that tasks map instead of reading, Arrow files and arrays, and texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from privrisk_spark.storage.parts import PartDirectory
 
-__all__ = ["map_array", "mapped_arrow", "write_array", "writing_arrow"]
+__all__ = ["map_array", "mapped_arrow", "write_array", "writing_arrow", "writing_bytes"]
 
 
 @contextmanager
@@ -28,6 +28,13 @@ def writing_arrow(directory: PartDirectory, name: str, schema: pa.Schema) -> Ite
     """
     with directory.writing(name) as path, pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         yield writer
+
+
+@contextmanager
+def writing_bytes(directory: PartDirectory, name: str) -> Iterator[IO[bytes]]:
+    """Open a part for writing bytes one after another."""
+    with directory.writing(name) as path, open(path, "wb") as sink:
+        yield sink
 
 
 @contextmanager

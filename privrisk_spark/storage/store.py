@@ -44,11 +44,14 @@ class Entry:
         Bytes.
     modified : float
         When it was last written, seconds since 1970, by the store's clock.
+    version : str
+        Of its content, where the store's listing tells it: two contents never have the same.
     """
 
     name: str
     size: int
     modified: float
+    version: str = ""
 
 
 class Store(Protocol):

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -90,3 +92,33 @@ def test_runs_of_two_threads_leave_the_session_its_own_description(spark: SparkS
     assert spark.conf.get("spark.job.description") == "privrisk b"
     second.__exit__(None, None, None)
     assert spark.conf.get("spark.job.description", None) is None
+
+
+class Client:
+    """The part of a session of Spark Connect that labels ask, and a server that tells of queries."""
+
+    def __init__(self) -> None:
+        self.handlers: list[Any] = []
+        self.conf = SimpleNamespace(get=lambda *_: None, set=lambda *_: None, unset=lambda *_: None)
+        self.registerProgressHandler, self.removeProgressHandler = self.handlers.append, self.handlers.remove
+
+    def tell(self, query: str, *stages: tuple[int, int], done: bool = False) -> None:
+        told = [SimpleNamespace(num_completed_tasks=ended, num_tasks=of) for ended, of in stages]
+        for handler in self.handlers:
+            handler(stages=told if stages else None, inflight_tasks=1, operation_id=query, done=done)
+
+
+def test_a_server_of_spark_connect_tells_of_its_tasks() -> None:
+    client: Any = type("Session", (Client,), {"__module__": "pyspark.sql.connect.session"})()
+    with labels(client)("privrisk") as tasks:
+        assert tasks() is None
+        client.tell("a", (0, 8), (0, 0))
+        client.tell("b", (1, 2))
+        assert tasks() == (1, 10)
+        client.tell("a", (8, 8), (3, 4))
+        assert tasks() == (12, 14)
+        client.tell("b", (2, 2), done=True)
+        assert tasks() == (11, 12)
+        client.tell("a", done=True)
+        assert tasks() is None
+    assert client.handlers == []

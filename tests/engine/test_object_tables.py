@@ -91,6 +91,14 @@ def test_columns_in_the_names_of_directories_are_read_as_spark_does(
     assert one.columns == ["id", "x"], "what the path itself says is none"
 
 
+def test_a_file_without_bytes_is_refused_as_on_a_disk(spark: SparkSession, endpoint: str, tmp_path: Path) -> None:
+    del endpoint
+    _, uri = put(tmp_path / "table", {"a.parquet": pa.table({"x": [1]})})
+    open_store(locate(uri, key="table.path")).write("b.parquet", b"")
+    with pytest.raises(SchemaError, match=r"table.path(?s:.*)file b.parquet has 0 bytes, so what it held is lost"):
+        object_frame(spark, Table(path=uri, format="parquet"), key="table")
+
+
 @pytest.mark.parametrize(
     ("names", "said"),
     [

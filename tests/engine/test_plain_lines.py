@@ -6,58 +6,14 @@ import random
 from pathlib import Path
 
 import pytest
+from plain_texts import NOT_PLAIN, PLAIN
 from pyspark.sql import SparkSession
 
 from privrisk_spark.engine import plain_lines
-from privrisk_spark.engine.plain_lines import collect_plain, plain
+from privrisk_spark.engine.plain_lines import collect_plain
+from privrisk_spark.kernels.numeric.plain_lines import plain
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.stages.tables import completeness
-
-PLAIN = [
-    "a,b\n1,2\n",
-    "a,b\n1,2",
-    "a,b\n,\n , \n",
-    'a,b\n"1",2\n3,""\n"x y","z"\n',
-    "a,b\nÄ,ß€\n😀,\n",
-]
-NOT_PLAIN = [
-    "a,b\n1\n2,3,4\n",
-    "a,b\n1,2\n3\n",
-    "a,b\n1,2,3\n",
-    "a,b\n\n1,2\n",
-    "a,b\r\n1,2\r\n",
-    'a,b\n"1,2\n',
-    'a,b\n"1,2",\n',
-    'a,b\n"1"x,2\n',
-    'a,b\nx"1",2\n',
-    'a,b\n"1""2",3\n',
-    'a,b\n"1\n2,3"\n',
-    "a,b\n1\\,2\n",
-    "a,b\n1\0,2\n",
-    "a,b\n\ufffd,2\n",
-]
-
-
-@pytest.mark.parametrize("text", PLAIN)
-def test_lines_of_values_are_plain(text: str) -> None:
-    assert plain(text.encode(), b",", 1)
-    assert not plain(text.encode(), b",", 2)
-    assert plain(text.replace(",", ";").encode(), b";", 1)
-
-
-@pytest.mark.parametrize("text", NOT_PLAIN)
-def test_what_may_be_damaged_is_not_plain(text: str) -> None:
-    assert not plain(text.encode(), b",", 1)
-
-
-def test_bytes_that_are_no_text_are_not_plain() -> None:
-    assert not plain("a,ü\n".encode("latin-1"), b",", 1)
-    assert not plain(b"a,\xed\xa0\x80\n", b",", 1)
-
-
-def test_one_column_has_no_separators() -> None:
-    assert plain(b"a\n1\n\n", b",", 0)
-    assert not plain(b"a\n1,2\n", b",", 0)
 
 
 @pytest.mark.parametrize("part", [1, 3, 7, 1000])

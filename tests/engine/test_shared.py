@@ -106,7 +106,8 @@ def test_of_a_connect_server_nobody_knows_where_it_is(reached: list[tuple[str, s
 def test_what_needs_a_shared_disk_is_refused_where_the_vault_takes_its_place(
     reached: list[tuple[str, str]], tmp_path: Path
 ) -> None:
-    policy, rule = parse(changed(RISK, ("output.format", "csv"))), "it needs output.format: parquet"
+    policy = parse(changed(RISK, ("history", ["/srv/vault"])))
+    rule = "with history it needs output.vault, and every vault that history names, in an object store"
     path = scratch(tmp_path)
     with scratch_of(at("local[2]"), policy, path, vault_in(STORE)):
         pass

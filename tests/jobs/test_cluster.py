@@ -20,9 +20,11 @@ import pytest
 import yaml
 from kills import failing_package
 from product import ROOT, Privrisk, Ran
+from typer.testing import CliRunner
 
 from benchmarks.s3_server import BUCKET, SECRET
 from benchmarks.standalone import Cluster, can_hide, standalone
+from privrisk_spark.cli.app import app
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
 
@@ -55,6 +57,7 @@ def submit(cluster: Cluster, tmp_path: Path) -> Submit:
         place: Path,
         *more: str,
         package: str = whole,
+        job: str = "release",
         killed_at: str | None = None,
         settings: tuple[str, ...] = (),
     ) -> subprocess.CompletedProcess[str]:
@@ -62,7 +65,7 @@ def submit(cluster: Cluster, tmp_path: Path) -> Submit:
             cluster.submit, "--master", cluster.address,
             "--executor-memory", "512m", "--conf", "spark.executor.cores=1", "--conf", "spark.ui.enabled=false",
             "--conf", "spark.task.maxFailures=8", *(part for one in settings for part in ("--conf", one)),
-            "--py-files", package, "jobs/release.py", "--config", str(policy), "--run-id", "cluster",
+            "--py-files", package, f"jobs/{job}.py", "--config", str(policy), "--run-id", "cluster",
             f"--set=output.path={place / 'out'}", f"--set=output.vault={place / 'vault'}", *more,
         ]  # fmt: skip
         with subprocess.Popen(
@@ -149,7 +152,10 @@ def test_workers_that_share_no_disk_with_the_driver(
     driver_only: Path,
     tmp_path: Path,
 ) -> None:
-    """Table, scratch and output lie in a store; the vault where the driver alone sees it; executors come and go."""
+    """Table, scratch and output lie in a store; the vault where the driver alone sees it; executors come and go.
+
+    The release is CSV, which Spark's own writer would put on the disks of workers; findings go to the store, too.
+    """
     store, policy = elsewhere
     base = f"s3://{BUCKET}/{store.location.path}"
     lost = submit(policy, driver_only / "lost")
@@ -158,7 +164,8 @@ def test_workers_that_share_no_disk_with_the_driver(
     assert "output.vault: is not reached by Spark's workers: set run.scratch to an object store" in said
     assert "stage 1 of" not in lost.stderr, "before any work"
 
-    placed = [f"--set=run.scratch={base}/scratch", f"--set=output.path={base}/out"]
+    written = "--set=output.format=csv"
+    placed = [f"--set=run.scratch={base}/scratch", f"--set=output.path={base}/out", written]
     come_and_go = (
         "spark.dynamicAllocation.enabled=true", "spark.dynamicAllocation.shuffleTracking.enabled=true",
         "spark.dynamicAllocation.minExecutors=0", "spark.dynamicAllocation.executorIdleTimeout=1s",
@@ -168,10 +175,21 @@ def test_workers_that_share_no_disk_with_the_driver(
     done = submit(policy, driver_only / "found", *placed, settings=come_and_go)
     assert cluster.master_log().count("Launching executor") > executors + 2, "more than stand side by side"
     assert done.returncode == 0, done.stderr[-3000:]
-    local = privrisk(str(policy), "--run-id", "local", f"--set=table.path={tmp_path / 'parts'}")
+    local = privrisk(str(policy), "--run-id", "local", f"--set=table.path={tmp_path / 'parts'}", written)
     held_against(local, store)
     assert SECRET not in done.stderr
     assert not (driver_only / "found" / "out").exists()
+
+    # No scratch is named: what tasks hand to each other lies beside the findings, until the run ends.
+    beside = CliRunner().invoke(
+        app, ["assess", str(policy), f"--output={tmp_path / 'found'}", f"--set=table.path={tmp_path / 'parts'}"]
+    )
+    assert beside.exit_code == 0, beside.output
+    assessed = submit(policy, driver_only / "assessed", f"--output={base}/found", job="assess")
+    assert assessed.returncode == 0, assessed.stderr[-3000:]
+    assert store.read("found/measures.json").content == (tmp_path / "found" / "measures.json").read_bytes()
+    assert list(store.entries("found/records"))
+    assert not list(store.entries("found/scratch"))
 
 
 def test_executors_and_the_driver_are_killed_where_nothing_is_shared(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from object_store import Front
 
 from benchmarks.s3_server import BUCKET, SECRET
 from privrisk_spark.errors import InputError
+from privrisk_spark.storage.files import files_below
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.objects import ObjectStore
 from privrisk_spark.storage.opening import open_store
@@ -109,6 +111,85 @@ def test_listings_name_files_below_a_name_and_nothing_else(store: Store) -> None
     store.remove("a/2", "gone", "a/b/3")
     store.remove()
     assert [entry.name for entry in store.entries()] == ["ab", "c"]
+
+
+def test_names_are_taken_by_the_letter(store: Store, tmp_path: Path) -> None:
+    """What means something in a URL, or once did: none is another's, and a place may have such a name, too."""
+    names = ["100%.csv", "a b", "a%20b", "a+b", "city=Ulm%2FDonau/x=y", "ü😀", "x&y;z,'(1)~"]
+    for name in names:
+        store.write(name, name.encode())
+    assert [entry.name for entry in store.entries()] == sorted(names)
+    for name in names:
+        assert store.read(name).content == name.encode()
+        assert store.find(name) is not None
+        with store.open(name) as stream:
+            assert stream.read() == name.encode()
+    below = open_store(locate(f"{store.location}/my table+100%", key="output.path"))
+    below.write("part", b"there")
+    assert store.read("my table+100%/part").content == b"there"
+    store.remove(*names)
+    assert [entry.name for entry in store.entries()] == ["my table+100%/part"]
+
+
+def test_a_listing_in_pages_is_whole(faulty: tuple[Front, ObjectStore]) -> None:
+    """Stores tell of a thousand objects at once; here of two."""
+    front, store = faulty
+    names = [f"{n}%" for n in range(7)]
+    for name in names:
+        store.write(name, b"")
+    front.met.clear()
+    front.rewritten = lambda path: f"{path}&max-keys=2" if "list-type=2" in path else path
+    assert [entry.name for entry in store.entries()] == names
+    assert len(front.met) == 4
+    store.remove(*names)
+    assert not list(store.entries())
+
+
+@pytest.mark.parametrize("how", ["another content", "gone"])
+def test_what_is_replaced_while_it_is_read_is_never_read_as_a_mixture(endpoint: str, how: str) -> None:
+    assert endpoint
+    store = ObjectStore(Location("s3", BUCKET, uuid4().hex), retry_seconds=2)
+    size = 9 * 2**20
+    store.write("t/a", b"x" * size)
+    (listed,) = files_below(store.location.below("t"))
+    with listed.reader() as stream:
+        assert stream.read(10) == b"x" * 10
+        if how == "gone":
+            store.remove("t/a")
+        else:
+            store.write("t/a", b"y" * size)
+        with pytest.raises(StorageError, match="was replaced or removed while it was read; run again"):
+            stream.read()
+    with pytest.raises(StorageError, match=r"t/a' was (replaced or removed while it|removed while its table) was read"):
+        listed.reader()
+    if how != "gone":
+        (again,) = files_below(store.location.below("t"))
+        with again.reader() as stream:
+            assert stream.read() == b"y" * size
+
+
+def test_objects_that_mark_directories_are_no_files(endpoint: str) -> None:
+    """As consoles make them, whose names end with a slash, and other programs."""
+    place = Location("s3", BUCKET, uuid4().hex)
+    store = ObjectStore(place)
+
+    def put(name: str) -> None:
+        connection = http.client.HTTPConnection(endpoint.removeprefix("http://"), timeout=10)
+        connection.request("PUT", f"/{BUCKET}/{place.path}/{name}", b"")
+        assert connection.getresponse().status == http.HTTPStatus.OK
+        connection.close()
+
+    for name in ("", "city=Ulm/", "alone/", "city=Bonn_$folder$", "city=Kiel"):
+        put(name)
+    for name in ("city=Ulm/p", "city=Kiel/p"):
+        store.write(name, b"x")
+    assert [file.key for file in files_below(place)] == ["city=Kiel/p", "city=Ulm/p"]
+    assert "" not in [entry.name for entry in store.entries()], "a place of one's own is not taken for another's"
+    store.write("lost", b"")
+    assert "lost" in [file.key for file in files_below(place)], "a file that lost its content is one"
+    put("city=Ulm//q")
+    with pytest.raises(InputError, match=r"holds an object whose name has an empty part(?s:.*)rename or remove it"):
+        files_below(place)
 
 
 def test_large_files_go_up_and_come_down(store: Store, tmp_path: Path) -> None:

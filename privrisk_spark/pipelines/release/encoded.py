@@ -99,8 +99,7 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
 
     def set_aside(name: str) -> int:
         """List the values outside a hierarchy in the vault; return how many there are."""
-        directory = run.place.scratch / "unknown_values"
-        values = write_unknown_values(table, name, opened.hierarchies[name], directory)
+        directory, values = write_unknown_values(run.scratch, table, name, opened.hierarchies[name])
         run.place.swap_into_vault(directory, "unknown_values")
         return values
 

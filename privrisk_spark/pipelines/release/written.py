@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from pyspark.sql import DataFrame
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, materialized
 from privrisk_spark.engine.chains import path_fingerprints
+from privrisk_spark.engine.csv_tables import collect_csv_header
 from privrisk_spark.engine.decided import Decide
-from privrisk_spark.engine.released import Partitions, no_rows, read_back
+from privrisk_spark.engine.released import Partitions, no_rows, read_back, read_csv_parts
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import scan, scan_parts
 from privrisk_spark.engine.tuples import TupleParts
@@ -30,6 +30,7 @@ from privrisk_spark.runs.vaults import PARTS
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude
 from privrisk_spark.stages.deciding.sampled import Sample, Sampling
 from privrisk_spark.stages.publishing import contracts
+from privrisk_spark.stages.publishing.csv_files import csv_files, write_empty_csv
 from privrisk_spark.stages.publishing.directories import measure_rows_decided, measure_rows_found, refuse_many
 from privrisk_spark.stages.publishing.files import (
     files_for,
@@ -37,7 +38,6 @@ from privrisk_spark.stages.publishing.files import (
     name_files,
     parquet_files,
     with_labels,
-    write_csv,
     write_empty,
 )
 from privrisk_spark.stages.publishing.measure import (
@@ -216,16 +216,18 @@ def write_release(
     )
     first = [names_of[name] for name in output.partition_by]
     release = labelled(ordered(run.spark, tuples, files=files, first=first), run.policy, opened.hierarchies)
-    places: list[str] = []
+    header = None
     if output.format == "csv":
-        names = write_csv(release, Path(str(parts_at)), quote_formulas=output.quote_formulas)
+        header = collect_csv_header(run.spark, release.schema.fieldNames()[1:])
+        written = csv_files(release, parts_at, header, quote_formulas=output.quote_formulas)
     else:
-        parts = run.scratch.collect_parts(parquet_files(release, parts_at, output.partition_by))
-        parts.sort(key=lambda part: (part["directory"], int(part["file"])))
-        names, places = [part["name"] for part in parts], [part["directory"] for part in parts]
-        refuse_many(len(set(places)))
-        # What has no rows has no directories either, and all its columns in its file.
-        names = names or [write_empty(release, parts_at)]
+        written = parquet_files(release, parts_at, output.partition_by)
+    parts = run.scratch.collect_parts(written)
+    parts.sort(key=lambda part: (part["directory"], int(part["file"])))
+    names, places = [part["name"] for part in parts], [part["directory"] for part in parts]
+    refuse_many(len(set(places)))
+    if not names:  # what has no rows has no directories either, and all its columns in its file
+        names = [write_empty(release, parts_at) if header is None else write_empty_csv(parts_at, header)]
     named = name_files(parts_at, names, data, output.format, places)
     partitions = Partitions.of(output.partition_by, release.schema)
     wanted = [Wanted(f"a{i}", name, "text") for i, name in enumerate(opened.hierarchies)]
@@ -233,6 +235,9 @@ def write_release(
     if isinstance(parts_at, LocalParts):
         frame = read_back(run.spark, output, data, partitions)
         texts = scan(Table(path=str(data), format=output.format), frame, wanted)
+    elif output.format == "csv":
+        frame = read_csv_parts(run.spark, output, parts_at, names, partitions.columns)
+        texts = scan(None, frame, wanted)
     else:
         # Tasks do not see staging. The bytes are the same: a part is held against its SHA-256 wherever it is fetched.
         frame = no_rows(run.spark, data / named[0]["name"], partitions)

@@ -18,16 +18,12 @@ def impossible_apart(policy: Policy, key: str) -> Iterable[Fault]:
     key : str
         Which names the store.
     """
-    output = policy.output
-    refusals = {
-        "with history it needs output.vault, and every vault that history names, in an object store: workers read what "
-        "they hold": policy.history is not None and not _history_in_stores(policy),
-        "it needs output.format: parquet; Spark writes CSV to a file system only": output is not None
-        and output.format == "csv",
-    }
-    reasons = [reason for reason, applies in refusals.items() if applies]
-    if reasons:
-        yield Fault(key, "; ".join(reasons))
+    if policy.history is not None and not _history_in_stores(policy):
+        yield Fault(
+            key,
+            "with history it needs output.vault, and every vault that history names, in an object store: workers read "
+            "what they hold",
+        )
 
 
 def _history_in_stores(policy: Policy) -> bool:

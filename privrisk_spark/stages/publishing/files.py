@@ -40,13 +40,12 @@ from privrisk_spark.engine.batches import (
     together,
     write_no_rows,
 )
-from privrisk_spark.engine.formulas import with_quoted_formulas
 from privrisk_spark.engine.schemas import node_labels
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Output, Policy
 from privrisk_spark.stages.publishing.directories import Directories, stretches
 from privrisk_spark.stages.publishing.row_order import FILE
-from privrisk_spark.storage.directories import move, names_in
+from privrisk_spark.storage.directories import move
 from privrisk_spark.storage.documents import size_and_digest, sync
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -204,21 +203,6 @@ def with_labels(classes: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> Dat
 def files_for(output: Output, rows: int) -> int:
     """Return the number of data files: the policy's, or one per million rows."""
     return output.files or max(1, -(-rows // ROWS_PER_FILE))
-
-
-def write_csv(release: Batches, directory: Path, *, quote_formulas: bool = False) -> list[str]:
-    """Write RELEASE as CSV, one file a task, and return their names in order.
-
-    What a spreadsheet would run begins with a quote if that is asked.
-    """
-    frame = release.frame().drop(FILE)
-    if quote_formulas:
-        frame = with_quoted_formulas(frame)
-    # By default Spark trims texts when it writes them.
-    untrimmed = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
-    writer = frame.write.mode("append")  # to a directory that is there and empty
-    writer.options(header=True, escape='"', **untrimmed).csv(str(directory))
-    return [name for name in names_in(directory) if name.startswith("part-") and name.endswith(".csv")]
 
 
 def write_empty(release: Batches, directory: PartDirectory) -> str:

@@ -112,8 +112,7 @@ def collect_codes(
         )
 
     def set_aside(name: str) -> int:
-        listed = scratch.path / "unknown_values"
-        values = write_unknown_values(table, name, hierarchies[name], listed)
+        listed, values = write_unknown_values(scratch, table, name, hierarchies[name])
         place.put_directory(listed, "unknown_values")
         return values
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
+from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.csv_tables import write_csv
 from privrisk_spark.engine.schemas import node_labels
 from privrisk_spark.engine.sources import text
 from privrisk_spark.errors import Fault, HierarchyError, SchemaError
@@ -16,8 +18,16 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
 
 
-def write_unknown_values(table: DataFrame, name: str, hierarchy: Hierarchy, directory: Path) -> int:
-    """List the values of a column that are outside its hierarchy, with their row counts; return how many there are."""
+def write_unknown_values(scratch: Scratch, table: DataFrame, name: str, hierarchy: Hierarchy) -> tuple[Path, int]:
+    """List the values of a column that are outside its hierarchy, with their row counts.
+
+    Returns
+    -------
+    Path
+        A directory of the driver: what workers write for themselves would stay where they are.
+    int
+        How many there are.
+    """
     leaves = node_labels(table.sparkSession, hierarchy).where(F.col("node") < hierarchy.n_leaves)
     values = (
         table.select(text(table, name).alias("value"))
@@ -26,8 +36,8 @@ def write_unknown_values(table: DataFrame, name: str, hierarchy: Hierarchy, dire
         .count()
         .join(F.broadcast(leaves), F.col("value") == F.col("label"), "left_anti")
     )
-    values.coalesce(1).write.option("header", True).csv(str(directory))
-    return values.count()
+    listed = values.coalesce(1).sortWithinPartitions("value")
+    return write_csv(scratch, listed, "unknown_values"), values.count()
 
 
 def missing_forbidden(name: str, rows: int) -> Fault:

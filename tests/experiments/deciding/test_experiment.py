@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ import yaml
 from product import Privrisk
 from typer.testing import CliRunner
 
+from benchmarks.s3_server import BUCKET
 from privrisk_spark.cli.app import app
 from privrisk_spark.errors import EngineError
 from privrisk_spark.experiments.deciding import experiment
@@ -28,6 +30,8 @@ from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.planning.disclosure import sensitivity
 from privrisk_spark.policy.reading import load
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.objects import ObjectStore
 
 ROOT = Path(__file__).resolve().parents[3]
 FEW = ("--rows=150", "--attributes=3", "--records=40", "--searches=2", "--seed=9", "--date=2026-01-02")
@@ -117,10 +121,19 @@ def test_generated_data_need_no_policy(experiments: Experiments, tmp_path: Path)
     assert without_times(other.document)["experiments"] != without_times(document)["experiments"]
 
 
-def test_a_policy_adds_its_table(experiments: Experiments, privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+def test_a_policy_adds_its_table(
+    experiments: Experiments, privrisk: Privrisk, small: Path, tmp_path: Path, endpoint: str
+) -> None:
+    """Tasks hand each other its rows where all of them reach."""
+    assert endpoint
     del privrisk  # its session is this test's
-    made = experiments(str(small))
+    store = ObjectStore(Location("s3", BUCKET, uuid4().hex))
+    nowhere = experiments(str(small), "--set=run.scratch=s3://no-such-bucket/x", output=tmp_path / "nowhere")
+    assert nowhere.code == 2
+    assert "there is no such bucket" in nowhere.err
+    made = experiments(str(small), f"--set=run.scratch={store.location}")
     assert made.code == 0, made.err
+    assert not list(store.entries())
     assert "never publish" in made.out
     document = made.document
     generated, one = document["experiments"]

@@ -210,6 +210,25 @@ def test_releases_compose_with_what_a_vault_in_a_store_remembers(
     assert fourth.code == 0, fourth.err
     assert len(fourth.manifest["history"]) == 3
     assert not [name for name in names(store) if name.startswith(("scratch/", "vault/scratch/"))]
+    if shared:
+        # What they disclose together is found without a disk, too.
+        asked, documents = write(tables()[2], 6, history=[vault_of(store)]), []
+        for name, more in (("disk", []), ("no-disk", scratch)):
+            composed = [
+                "assess",
+                str(asked),
+                "--history",
+                f"--output={tmp_path / f'composed-{name}'}",
+                "--run-id=c",
+                *more,
+            ]
+            composed.append(f"--set=output.vault={vault_of(store)}")
+            ended = CliRunner().invoke(app, composed)
+            assert ended.exit_code == 0, ended.output
+            documents.append(json.loads((tmp_path / f"composed-{name}" / "composition.json").read_text()))
+        assert documents[0] == documents[1]
+        assert documents[0]["together"]["records"] > 0
+        assert not [name for name in names(store) if name.startswith("scratch/")]
     # A manifest names one release, which the vault remembers.
     manifest = str(there / "out" / "releases" / fourth.manifest["history"][0]["run_id"] / "manifest.json")
     named = privrisk(str(write(tables()[1], 5, history=[manifest])), *scratch, root=there, vault=vault_of(store))

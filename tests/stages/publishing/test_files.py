@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,18 +20,19 @@ from parts import at
 
 from privrisk_spark.engine import batches
 from privrisk_spark.engine.batches import PARTS, Batches, in_chunks, report
+from privrisk_spark.engine.csv_tables import collect_csv_header
 from privrisk_spark.engine.released import read_back
 from privrisk_spark.engine.tuples import TupleParts, write_tuples
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Output
 from privrisk_spark.stages.publishing import files as release
+from privrisk_spark.stages.publishing.csv_files import csv_files, write_empty_csv
 from privrisk_spark.stages.publishing.files import (
     ROWS_PER_FILE,
     files_for,
     labelled,
     name_files,
     parquet_files,
-    write_csv,
     write_empty,
 )
 from privrisk_spark.stages.publishing.row_order import FILE, ordered
@@ -94,14 +96,17 @@ def write(tuples: Any, policy: Any, hierarchies: Any, directory: Path, *, files:
     )
     written = directory.parent / f"{directory.name}-parts"
     if policy.output.format == "csv":
-        names = write_csv(release_rows, written)
+        header = collect_csv_header(tuples.sparkSession, release_rows.schema.fieldNames()[1:])
+        parts = parts_of(csv_files(release_rows, at(written), header))
+        nothing = partial(write_empty_csv, at(written), header)
     else:
         parts = parts_of(parquet_files(release_rows, at(written)))
-        names = [part["name"] for part in sorted(parts, key=lambda part: part["file"])]
-        assert len({part["file"] for part in parts}) == len(parts)
-        names = names or [write_empty(release_rows, at(written))]
-        # What a lost attempt left.
-        (written / "part-lost.parquet").write_bytes(b"PAR1")
+        nothing = partial(write_empty, release_rows, at(written))
+    names = [part["name"] for part in sorted(parts, key=lambda part: part["file"])]
+    assert len({part["file"] for part in parts}) == len(parts)
+    names = names or [nothing()]
+    # What a lost attempt left.
+    (written / f"part-lost.{policy.output.format}").write_bytes(b"PAR1")
     return name_files(at(written), names, directory, policy.output.format)
 
 

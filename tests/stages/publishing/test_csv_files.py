@@ -1,0 +1,97 @@
+"""CSV lines are those of Spark's own writer, and come back as they were."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import math
+import random
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from naive_records import parts_of
+from parts import at
+from pyspark.sql import SparkSession
+
+from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.csv_tables import collect_csv_header, csv_frame
+from privrisk_spark.engine.failures import named
+from privrisk_spark.engine.released import read_csv_parts
+from privrisk_spark.errors import SchemaError
+from privrisk_spark.policy.policy import Output
+from privrisk_spark.stages.publishing.csv_files import csv_files, write_empty_csv
+
+LETTERS = ["a", " ", '"', "\\", ",", "\n", "\r", "\t", "'", "#", "ü", "\u2028", "\0", "😀", "="]
+TEXTS = [None, *("".join(some) for n in range(3) for some in itertools.product(LETTERS, repeat=n))]
+NAMES = ['ke,pt"1', " b", "c", "d", "e", "f", "g", "h", "i"]
+KINDS = ("string", "string", "double", "decimal(20,8)", "timestamp", "boolean", "date", "long", "float")
+
+
+def rows() -> list[tuple[Any, ...]]:
+    pick = random.Random(1)
+    return [
+        (
+            0,
+            text,
+            pick.choice(TEXTS),
+            pick.choice([0.0, -0.0, 1.5, 1e300, 1 / 3, None, math.inf, math.nan, 1e-5]),
+            pick.choice([None, Decimal("1.10"), Decimal("-0.01"), Decimal("0.00000001")]),
+            pick.choice([None, dt.datetime(1999, 1, 1, 1, 2, 3, 120000), dt.datetime(1600, 1, 1)]),
+            pick.choice([None, True, False]),
+            pick.choice([None, dt.date(2000, 1, 2), dt.date(1, 1, 1)]),
+            pick.choice([None, 5, -7]),
+            pick.choice([None, 1.5, 1e-3]),
+        )
+        for text in TEXTS
+    ]
+
+
+def test_the_bytes_are_those_of_sparks_writer_and_every_text_comes_back(spark: SparkSession, tmp_path: Path) -> None:
+    schema = ", ".join(["`file` int", *(f"`{name}` {kind}" for name, kind in zip(NAMES, KINDS, strict=True))])
+    given = rows()
+    frame = spark.createDataFrame(given, schema).coalesce(1)
+    own, by_spark = at(tmp_path / "own"), tmp_path / "spark"
+    (part,) = parts_of(csv_files(Batches.of_frame(frame), own, collect_csv_header(spark, NAMES)))
+    untrimmed = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
+    frame.drop("file").write.options(header=True, escape='"', **untrimmed).csv(str(by_spark))
+    (file,) = by_spark.glob("part-*.csv")
+    assert (tmp_path / "own" / part["name"]).read_bytes() == file.read_bytes()
+    output = Output(path="o", vault="v", format="csv")
+    found = read_csv_parts(spark, output, own, [part["name"]], NAMES).toArrow().to_pylist()
+    assert [(row[NAMES[0]], row[NAMES[1]]) for row in found] == [row[1:3] for row in given]
+    quoted = csv_files(Batches.of_frame(frame), own, collect_csv_header(spark, NAMES), quote_formulas=True)
+    names = [part["name"] for part in parts_of(quoted)]
+    again = read_csv_parts(spark, output.model_copy(update={"quote_formulas": True}), own, names, NAMES)
+    assert again.toArrow().to_pylist() == found
+    shown = read_csv_parts(spark, output, own, names, NAMES).toArrow().column(NAMES[0]).to_pylist()
+    assert not [text for text in shown if text and text[0] in "=\t\r"]
+
+
+def test_what_is_no_file_of_a_release_is_refused_without_its_values(spark: SparkSession, tmp_path: Path) -> None:
+    parts = at(tmp_path / "parts")
+    whole = write_empty_csv(parts, collect_csv_header(spark, ["x", "y"]))
+
+    def read(columns: list[str]) -> list[dict[str, Any]]:
+        with named():
+            found: list[dict[str, Any]] = (
+                csv_frame(spark, [whole], parts.path, columns, where="o").toArrow().to_pylist()
+            )
+        return found
+
+    assert read(["x", "y"]) == []
+    with pytest.raises(SchemaError, match="o has a file with other columns than the release"):
+        read(["y", "x"])
+    for damage in ("secret,1,2\n", "secret\n"):
+        Path(parts.path(whole)).write_text(f"x,y\n1,2\n{damage}")
+        with pytest.raises(SchemaError, match="o has a file that is damaged or cut") as refused:
+            read(["x", "y"])
+        assert "secret" not in str(refused.value)
+
+
+def test_a_single_missing_value_is_an_empty_line(spark: SparkSession, tmp_path: Path) -> None:
+    """Readers skip it: the count of a release's rows does not come out, and it is refused."""
+    frame = spark.createDataFrame([(0, "a"), (0, None), (0, "")], "file int, x string").coalesce(1)
+    (part,) = parts_of(csv_files(Batches.of_frame(frame), at(tmp_path / "own"), "x"))
+    assert (tmp_path / "own" / part["name"]).read_text() == 'x\na\n\n""\n'
