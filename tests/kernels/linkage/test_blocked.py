@@ -192,7 +192,7 @@ def test_numbers_that_were_changed_a_little_are_in_each_others_blocks_by_match_w
 
 @pytest.mark.parametrize("kind", NAMES)
 @given(files(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_some_records_are_searched_by_their_own_cells_to_the_same_bits(
     kind: str, drawn: Any, data: st.DataObject
 ) -> None:
