@@ -16,7 +16,7 @@ from privrisk_spark.engine.grounds import grounds_of
 from privrisk_spark.engine.population import PeopleOf
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.value_codes import labels_of
-from privrisk_spark.errors import CheckError, InputError
+from privrisk_spark.errors import CheckError, InputError, InternalError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.classes.closeness import TableDistribution
@@ -68,7 +68,7 @@ def measure_conditions(
     Raises
     ------
     CheckError
-        If the files hold values of a column that the table does not have.
+        If the files hold values of a column that the table does not have, or others than were decided.
     InputError
         If there are more tuples than the driver may hold.
     """
@@ -97,15 +97,17 @@ def measure_conditions(
         whole = table.frame().groupBy(value).agg(number.alias(schemas.N_ROWS)).toArrow().sort_by(value)
         code = pc.index_in(found.column(value), value_set=whole.column(value)).combine_chunks()
         if code.null_count:
-            raise CheckError(
-                f"Not published. columns.{name}: the files hold {code.null_count:,} values that the table has not, "
-                "and what is asked of its values need not hold of these. CSV has timestamps to the millisecond: round "
-                "the column, or choose output.format 'parquet'."
-            )
+            raise _others_in_files(name, f"the files hold {code.null_count:,} values that the table has not")
         code = code.to_numpy().astype(np.int64)
         owner, _ = _classes(found, labels)
         if members is not None and size is not None and of_persons:
-            who = collect_owners(members, hierarchies, found, value=value, most=most)
+            try:
+                who = collect_owners(members, hierarchies, found, value=value, most=most)
+            except InternalError:
+                if release.schema[value].dataType == table.schema[value].dataType:
+                    raise
+                # Rounded to another value that the table has, too: of lines that is no bug.
+                raise _others_in_files(name, "the files hold other values than were decided") from None
             held.append(_held_by(owner, code, who, size))
         else:
             of_value = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)
@@ -130,6 +132,13 @@ def measure_conditions(
     unit = "rows" if members is None else "persons"
     of_each = zip(asked_in_words(asked, unit)[1:], held_to[1:], strict=True)
     return {words: int(np.count_nonzero(told & ~condition.meets(classes))) for words, condition in of_each}
+
+
+def _others_in_files(column: str, what: str) -> CheckError:
+    return CheckError(
+        f"Not published. columns.{column}: {what}, and what is asked of its values need not hold of these. CSV has "
+        "timestamps to the millisecond: round the column, or choose output.format 'parquet'."
+    )
 
 
 def _held_by(owner: LongArray, code: LongArray, who: LongArray, size: LongArray) -> SensitiveRuns:

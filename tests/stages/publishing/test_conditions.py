@@ -149,3 +149,18 @@ def test_persons_of_other_rows_than_those_of_the_files_are_an_error(spark: Spark
     for rows in (moved, OWNED[1:], [*OWNED, OWNED[0]]):
         with pytest.raises(InternalError, match="not those of the files"):
             of_owned(spark, rows, 1)
+
+
+def test_values_that_lines_round_to_others_of_the_table_are_not_published(spark: SparkSession) -> None:
+    """No bug of the package, unlike where the files hold values as they are."""
+    members = spark.createDataFrame(
+        [(ROOTS[0].root, ROOTS[1].root, who, value, 1) for who, value in (("ann", 1.5), ("bea", 1.25))],
+        f"n0 int, n1 int, {schemas.ENTITY} string, r0 double, {schemas.N_ROWS} long",
+    )
+    table = spark.createDataFrame([(1.5, "ann"), (1.25, "bea")], f"r0 double, {schemas.ENTITY} string")
+    guarantee = asked({"alpha": {"column": "cost", "alpha": 1}})
+    for kind, value, raised in (("string", "1.5", CheckError), ("double", 1.5, InternalError)):
+        files = spark.createDataFrame([("*", "*", value)] * 2, f"a0 string, a1 string, r0 {kind}")
+        release, whole, whose = (Batches.of_frame(one) for one in (files, table, members))
+        with pytest.raises(raised, match=r"the files hold other values|not those of the files"):
+            measure_conditions(guarantee, release, whole, {"cost": "r0"}, ROOTS, None, whose, most=100)
