@@ -116,7 +116,7 @@ def beyond(asked: AttackPolicy) -> str:
     if "probabilistic" in asked.tried:
         told.append("match weights have no axis: refused" if axis else "match weights estimated from a sample")
     if "transparency" in asked.tried:
-        told.append("transparency by masks refused")
+        told.append("transparency by masks refused if the windows that masks leave take more")
     return "beyond: " + ("; ".join(told) if told else "no method that is tried is held to it")
 
 

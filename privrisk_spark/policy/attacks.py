@@ -195,8 +195,8 @@ class AttackPolicy(Part):
     exact_pairs: Count = Field(
         10**10,
         description="Comparisons of cells that an attack may take. Where all pairs are more, 'distance', "
-        "'probabilistic' and 'membership' search in blocks, match weights are estimated from the pairs of a sample, "
-        "and 'transparency' by masks is refused.",
+        "'probabilistic' and 'membership' search in blocks, match weights are estimated from pairs of a sample; "
+        "'transparency' by masks is refused if the windows that masks leave take more.",
     )
     blocking: Blocking = Field(
         "automatic",

@@ -52,7 +52,10 @@ def test_what_becomes_of_each_method_above_the_limit_is_told_beforehand() -> Non
     """By what is tried and how blocks are made: nothing is said of methods that compare no pairs."""
     every = AttackPolicy(methods=("all",))
     blocked = "in blocks (automatic) whose recall is measured and told"
-    told = ("match weights estimated from a sample", "transparency by masks refused")
+    told = (
+        "match weights estimated from a sample",
+        "transparency by masks refused if the windows that masks leave take more",
+    )
     assert beyond(every) == "; ".join((f"beyond: distance, probabilistic, membership {blocked}", *told))
     assert beyond(AttackPolicy()) == f"beyond: distance {blocked}"
     axis = AttackPolicy(methods=("distance", "probabilistic"), blocking="principal_axis")
