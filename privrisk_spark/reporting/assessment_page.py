@@ -217,8 +217,10 @@ def _real(value: object) -> float:
     return float(value)
 
 
-def _sizes(result: Assessment, set_name: str, prefix: str) -> tuple[Markup, list[tuple[str, list[int]]]] | None:
-    """The histogram of class sizes, and the same as rows of a table."""
+def _sizes(
+    result: Assessment, set_name: str, prefix: str
+) -> tuple[Markup, list[str], list[tuple[str, list[int]]]] | None:
+    """The histogram of class sizes, of which subjects it is, and the same as rows of a table."""
     subjects, bins = [], []
     for subject in result.subjects:
         found = _in_set(subject, "records_by_class_size", set_name)
@@ -230,7 +232,7 @@ def _sizes(result: Assessment, set_name: str, prefix: str) -> tuple[Markup, list
         return None
     short = [name.replace(" to ", "–").replace(" and more", "+") for name in bins]
     rows = [(name, [records[i] for _, records in subjects]) for i, name in enumerate(bins)]
-    return Markup(size_chart(short, subjects, prefix=prefix)), rows
+    return Markup(size_chart(short, subjects, prefix=prefix)), [name for name, _ in subjects], rows
 
 
 def _identifying(result: Assessment, set_name: str) -> list[tuple[str, list[tuple[str, list[str]]]]]:
