@@ -85,7 +85,7 @@ LIBRARIES: dict[str, set[str]] = {
 """Every library that is imported, with the packages that may."""
 
 STANDARD_IN_KERNELS = {
-    "__future__", "collections", "dataclasses", "decimal", "fractions", "functools", "hashlib", "heapq", "hmac",
+    "__future__", "collections", "copy", "dataclasses", "decimal", "fractions", "functools", "hashlib", "heapq", "hmac",
     "itertools", "math", "typing",
 }  # fmt: skip
 """What the kernels take of the standard library: nothing that reads, writes, logs or draws."""
