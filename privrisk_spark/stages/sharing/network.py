@@ -16,6 +16,10 @@ from privrisk_spark.stages.sharing.user_pairs import StoredPairs, packed
 from privrisk_spark.storage.part_files import map_array
 
 
+SORTED_BELOW = 1 / 32
+"""Users who are a smaller part of all are sorted to find the distinct ones, and others marked among all."""
+
+
 @dataclass(frozen=True)
 class StoredNetwork:
     """Edges in the scratch directory, each in the direction it goes.
@@ -149,13 +153,18 @@ class Network:
 
     def ball(self, user: int, radius: int) -> LongArray:
         """Return the users to whom at most ``radius`` steps lead from a user, ascending."""
-        inside = wave = np.array([user], dtype=np.int64)
+        n = int(self.offsets[-1])
+        inside = np.zeros(n, dtype=bool)  # the system gives memory only for what is touched
+        inside[user] = True
+        wave = np.array([user], dtype=np.int64)
         for _ in range(radius):
-            wave = np.setdiff1d(self.friends(wave)[1], inside)
-            if not len(wave):
+            met = self.friends(wave)[1]
+            met = met[~inside[met]]
+            if not len(met):
                 break
-            inside = np.union1d(inside, wave)
-        return inside
+            inside[met] = True
+            wave = _distinct(met, n)
+        return np.flatnonzero(inside)
 
     def within(self, users: LongArray) -> Graph:
         """Return the friendships among some users, who are ascending, numbered by their places."""
@@ -180,6 +189,15 @@ class Network:
         order = np.argsort(of, kind="stable")
         cuts = np.searchsorted(of[order], np.arange(len(self.words) + 1))
         return [(b, order[cuts[b] : cuts[b + 1]]) for b in range(len(self.words)) if cuts[b] < cuts[b + 1]]
+
+
+def _distinct(users: LongArray, n: int) -> LongArray:
+    """Return the users, of n, who occur, ascending: few are sorted, many are marked."""
+    if len(users) < SORTED_BELOW * n:
+        return np.unique(users)
+    marked = np.zeros(n, dtype=bool)
+    marked[users] = True
+    return np.flatnonzero(marked)
 
 
 def spans(begin: LongArray, lengths: LongArray) -> LongArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from itertools import pairwise
 
 import numpy as np
@@ -53,7 +54,11 @@ def test_friends_are_those_of_the_graph(offsets: list[int], directed: bool) -> N
     assert found[0].tolist() == wanted[0].tolist()
     assert found[1].tolist() == wanted[1].tolist()
     ball = whole.ball(3, 2)
-    assert held.ball(3, 2).tolist() == ball.tolist()
+    for sorted_below in (0, 2):  # all are marked, and all are sorted
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("privrisk_spark.stages.sharing.network.SORTED_BELOW", sorted_below)
+            for user, radius in itertools.product(range(N), range(4)):
+                assert held.ball(user, radius).tolist() == whole.ball(user, radius).tolist()
     assert held.within(ball.astype(np.int64)).indices.tolist() == whole.within(ball).indices.tolist()
     again = held.whole()
     assert (again.indptr.tolist(), again.indices.tolist()) == (whole.indptr.tolist(), whole.indices.tolist())
