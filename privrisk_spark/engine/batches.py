@@ -8,7 +8,6 @@ task that wrote it succeeded and said so: what retried or speculative tasks leav
 
 from __future__ import annotations
 
-import functools
 import gc
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -110,7 +109,8 @@ class Batches:
         steps = self.steps
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            _freeze()
+            # What is here is in use, as the worker has looked for garbage after its last task; it need not look at it again.
+            gc.freeze()
             with carried():
                 tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
                 for step in steps:
@@ -119,12 +119,6 @@ class Batches:
                     yield from decoded(table).to_batches()
 
         return self.base.mapInArrow(run, self.schema)
-
-
-@functools.cache
-def _freeze() -> None:
-    """Once a process: a worker collects garbage after every task, and not among all the modules it has imported."""
-    gc.freeze()
 
 
 def in_chunks(tables: Iterable[pa.Table], *, rows: int | None = None) -> Iterator[pa.Table]:
