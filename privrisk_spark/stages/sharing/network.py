@@ -15,7 +15,6 @@ from privrisk_spark.kernels.sharing.graph import Graph
 from privrisk_spark.stages.sharing.user_pairs import StoredPairs, packed
 from privrisk_spark.storage.part_files import map_array
 
-
 SORTED_BELOW = 1 / 32
 """Users who are a smaller part of all are sorted to find the distinct ones, and others marked among all."""
 
