@@ -109,7 +109,7 @@ class Batches:
         steps = self.steps
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            # The worker has looked for garbage after its last task: what is here is in use, and need not be looked at again.
+            # The worker has looked for garbage after its last task: what is here is in use, and need not be seen again.
             gc.freeze()
             with carried():
                 tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
