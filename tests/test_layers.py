@@ -75,6 +75,8 @@ LIBRARIES: dict[str, set[str]] = {
     "numba": {"machine_code"},
     "llvmlite": {"machine_code"},
     "cryptography": {"kernels"},
+    "splink": {"stages"},
+    "duckdb": {"stages"},
     "rapidfuzz": {"kernels"},
     "sklearn": {"kernels", "stages"},
     "scipy": {"kernels", "planning", "experiments"},

@@ -11,7 +11,7 @@ import numpy as np
 
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.linkage.evidence import deciles, found
-from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel
+from privrisk_spark.kernels.linkage.fellegi_sunter import LinkageModel
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule
 from privrisk_spark.kernels.linkage.scores import Scores
 from privrisk_spark.kernels.linkage.transparency import ExactLinks
@@ -124,6 +124,10 @@ HOW: dict[str, str] = {
 """How is searched by a method, in words; where cells are read in one of several ways, those say it."""
 
 
+ENGINES: dict[str, str] = {"splink": "Splink"}
+"""Who estimated match weights, in words, where it is not our own."""
+
+
 MADE: dict[str, str] = {
     "intersection": "by the rows that are possible in every column, as it is known how each was masked",
     "repetition": "by grouping the known values again, as the table was microaggregated",
@@ -143,6 +147,8 @@ PLANNED = (
 def how(search: Search) -> str:
     """How is searched, in words."""
     said = HOW[search.method] if search.cells is None else CELLS[search.cells]
+    if search.engine is not None:
+        said += f" that {ENGINES[search.engine]} estimated"
     return said if search.standardization is None else f"{said}, each file by its own mean and deviation"
 
 
@@ -376,10 +382,12 @@ def match_model(
     policy: Policy,
     search: Search,
     model: LinkageModel,
-    fitted: Fitted,
     rule: OptimalRule,
     classes: Mapping[str, tuple[FloatArray, FloatArray]],
     records: Mapping[str, float],
+    *,
+    converged: bool,
+    parted: bool,
 ) -> MatchModel:
     """Say what was estimated of agreement, by the names of the columns.
 
@@ -389,13 +397,13 @@ def match_model(
     search : Search
     model : LinkageModel
         By which was searched.
-    fitted : Fitted
-        What was estimated.
     rule : OptimalRule
     classes : mapping of class to (ndarray of float64, ndarray of float64)
         Probability of the links of records, and how many records there are with each; none where that is not known.
     records : mapping of class to float
         Records by the weight of their best candidate; expected ones where it is not known who is there.
+    converged, parted : bool
+        As :class:`MatchModel` tells them.
     """
     agreements = []
     for j, column in enumerate(known_columns(policy)):
@@ -406,8 +414,9 @@ def match_model(
     return MatchModel(
         search,
         tuple(agreements),
-        fitted.converged,
-        fitted.parted,
+        model.prior,
+        converged,
+        parted,
         rule.upper,
         rule.lower,
         {name: found(*of) for name, of in classes.items()},

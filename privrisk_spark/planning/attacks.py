@@ -161,6 +161,52 @@ def refuse_cost(
         )
 
 
+SPLINK_PAIRS = 10**7
+"""Pairs of records that Splink compares at most: 20 seconds and about 1.2 GB with eight columns."""
+
+LEAST_PEOPLE = 100
+"""Of whom a model of match weights is estimated at least."""
+
+ENGINE = "attack.probabilistic.engine"
+"""The key, for messages."""
+
+
+def by_splink(asked: AttackPolicy) -> bool:
+    """Whether Splink estimates match weights that are tried."""
+    return "probabilistic" in asked.tried and asked.probabilistic.engine == "splink"
+
+
+def compared_people(asked: AttackPolicy, records: int, people: int, rows: int, tuples: int, columns: int) -> int | None:
+    """How many people to draw from whose pairs with all rows match weights are estimated; None for all.
+
+    Parameters
+    ----------
+    asked : AttackPolicy
+    records, people : int
+        Distinct people, and all.
+    rows, tuples : int
+        Of the protected table, and distinct ones.
+    columns : int
+
+    Raises
+    ------
+    InputError
+        If Splink would have to compare more pairs than it can.
+    """
+    most = []
+    if too_many(asked, records, tuples, columns):
+        most.append(asked.exact_pairs // (tuples * columns))
+    if by_splink(asked) and people * rows > SPLINK_PAIRS:
+        most.append(SPLINK_PAIRS // rows)
+        if min(people, LEAST_PEOPLE) > most[-1]:
+            raise InputError(
+                f"{ENGINE}: Splink compares pairs of records one by one in the driver, {SPLINK_PAIRS:,} at most; the "
+                f"protected table has {rows:,} rows, and with each of them {LEAST_PEOPLE} people must be compared. "
+                "Take 'own', which counts pairs of distinct records."
+            )
+    return max(min(most), LEAST_PEOPLE) if most else None
+
+
 def refuse_levels(asked: AttackPolicy, heights: Mapping[str, int]) -> None:
     """Refuse levels of the protected table that a hierarchy does not have.
 
@@ -254,6 +300,11 @@ def attack_notes(
                 "Of values persons are counted, once in each class they have rows in; rows are, where not all records "
                 "are tried, or the intruder has a table of his own."
             )
+    if by_splink(asked):
+        notes.append(
+            "How probable agreement is was estimated by Splink on DuckDB, from pairs of records; links by its match "
+            "weights are searched as by our own."
+        )
     terms = asked.probabilistic.term_frequencies
     if terms and "probabilistic" in asked.tried:
         notes.append(

@@ -54,6 +54,13 @@ Blocking = Literal["automatic", "consistent_cells", "principal_axis", "never"]
 """How blocks are made where comparing all pairs is too much."""
 
 
+Engine = Literal["own", "splink"]
+"""Who estimates the probabilities of match weights."""
+
+Estimable = Literal["u", "prior"]
+"""What may be estimated besides how pairs of one person agree."""
+
+
 class ProtectedTable(MaskedTable):
     """A protected table by any software; ids tell right links from wrong ones."""
 
@@ -107,6 +114,17 @@ class Intruder(Part):
 class ProbabilisticPolicy(Part):
     """Links by match weights, whose probabilities are estimated from the two files alone (Fellegi and Sunter 1969)."""
 
+    engine: Engine = Field(
+        "own",
+        description="Who estimates the probabilities: 'own', from counts of all pairs, or 'splink', by its own "
+        "comparisons and its own EM algorithm on DuckDB, in the driver (pip install privrisk_spark[splink]). Links are "
+        "searched alike.",
+    )
+    estimated: tuple[Estimable, ...] = Field(
+        (),
+        description="What EM estimates besides m: 'u', which else is how all pairs agree, from 3 known columns on; "
+        "'prior', the share of pairs of one person, which else is one over the rows of the larger file.",
+    )
     false_links: Annotated[float, Field(gt=0, lt=1), NUMBER] = Field(
         1e-4, description="Share of the pairs of two people that may be taken for links, by the model."
     )

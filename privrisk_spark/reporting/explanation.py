@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from privrisk_spark.errors import listing
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.assessment import carried
-from privrisk_spark.planning.attacks import attack_of, beyond, in_words
+from privrisk_spark.planning.attacks import attack_of, beyond, by_splink, in_words
 from privrisk_spark.planning.counting import PlanChoice, explained
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.disclosure import greatest_utility
@@ -73,6 +74,9 @@ def attack_explanation(policy: Policy, known: Mapping[str, Hierarchy], *, releas
     lines.append(
         f"at most {asked.exact_pairs:,.0f} comparisons of distinct records with distinct rows; {beyond(asked)}"
     )
+    if "probabilistic" in asked.tried:
+        by = "Splink, on DuckDB" if by_splink(asked) else "our own EM algorithm"
+        lines.append(f"match weights estimated by {by}: {listing(['m', *asked.probabilistic.estimated])}")
     return "\n".join(lines)
 
 

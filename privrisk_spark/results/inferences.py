@@ -31,6 +31,8 @@ class Search:
         What was learned, such as "weighted_mean"; or how what is known of masks is used, such as "intersection".
     standardization : {"each_file"} or None
         By whose mean and deviation numbers are standardized, where it is not that of the people.
+    engine : {"splink"} or None
+        Who estimated the model, where it is not our own.
     """
 
     method: str
@@ -38,6 +40,7 @@ class Search:
     cells: str | None = None
     distance: str | None = None
     standardization: str | None = None
+    engine: str | None = None
 
     @property
     def key(self) -> str:
@@ -53,7 +56,12 @@ class Search:
     @property
     def parameters(self) -> dict[str, str]:
         """Of its measures."""
-        more = {"cells": self.cells, "distance": self.distance, "standardization": self.standardization}
+        more = {
+            "cells": self.cells,
+            "distance": self.distance,
+            "standardization": self.standardization,
+            "engine": self.engine,
+        }
         told = {name: value for name, value in more.items() if value is not None}
         return {"method": self.method, "attack": self.begins, **told}
 
@@ -122,6 +130,8 @@ class MatchModel:
     search : Search
     agreements : tuple of Agreement
         Column after column.
+    prior : float
+        Share of the pairs that are of one person.
     converged : bool
         Whether the estimation has come to its end.
     parted : bool
@@ -142,6 +152,7 @@ class MatchModel:
 
     search: Search
     agreements: tuple[Agreement, ...]
+    prior: float
     converged: bool
     parted: bool
     upper: float
@@ -175,6 +186,7 @@ class MatchModel:
             yield "m_probability", one.m, "probability", at
             yield "u_probability", one.u, "probability", at
             yield "match_weight", one.weight, "bits", at
+        yield "match_prior", self.prior, "probability", of
         yield "upper_threshold", self.upper, "bits", of
         yield "lower_threshold", self.lower, "bits", of
         if self.sampled is not None:

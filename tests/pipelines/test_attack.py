@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -666,7 +667,10 @@ def test_too_many_found_is_exit_code_one(policy: Make, attack: Attack, tmp_path:
     assert not met.document["notes"][0].startswith("Each row of a person")
 
 
-def test_bad_input_is_refused_by_name(policy: Make, attack: Attack, tmp_path: Path, released: Released) -> None:
+def test_bad_input_is_refused_by_name(
+    policy: Make, attack: Attack, tmp_path: Path, released: Released, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "splink", None)
     rows = table(60)
     there = masked(tmp_path, rows)
     twice = masked(tmp_path, [*rows, rows[0]], "twice")
@@ -745,6 +749,18 @@ def test_bad_input_is_refused_by_name(policy: Make, attack: Attack, tmp_path: Pa
         ),
         ({"protected": there, "intruder": {"share": 1e-9}}, "attack.intruder.share: there are no rows"),
         ({"protected": "newest"}, "attack.protected"),
+        (
+            {"protected": there, "probabilistic": {"estimated": ["u", "u"]}},
+            "attack.probabilistic.estimated.1: 'u' is there already; name it once",
+        ),
+        (
+            {"protected": there, "intruder": {"columns": ["age"]}, "probabilistic": {"estimated": ["u"]}},
+            "attack.probabilistic.estimated.0: 'u' can be estimated from 3 known columns on, and the intruder knows 1",
+        ),
+        (
+            {"protected": there, "methods": ["probabilistic"], "probabilistic": {"engine": "splink"}},
+            "attack.probabilistic.engine: the package 'splink' is not installed; install privrisk_spark[splink], or",
+        ),
     ):
         ended = attack(policy(rows, attack=given), readings=())
         assert ended.code == 2, (given, ended.out, ended.err)

@@ -7,8 +7,8 @@ import pytest
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.planning.attack_findings import attacked, by_size
-from privrisk_spark.planning.attacks import beyond, refuse_cost
-from privrisk_spark.policy.attacks import AttackPolicy, Intruder
+from privrisk_spark.planning.attacks import beyond, compared_people, refuse_cost
+from privrisk_spark.policy.attacks import AttackPolicy, Intruder, ProbabilisticPolicy
 from privrisk_spark.results.inferences import Search
 
 
@@ -64,6 +64,27 @@ def test_what_becomes_of_each_method_above_the_limit_is_told_beforehand() -> Non
     assert beyond(AttackPolicy(methods=("homogeneity",))) == "beyond: no method that is tried is held to it"
     assert beyond(AttackPolicy(methods=("learned",))) == "beyond: no method that is tried is held to it"
     assert beyond(AttackPolicy(blocking="never")) == "beyond, it is refused"
+
+
+def test_of_how_many_people_a_model_is_estimated() -> None:
+    """Own counts distinct records; Splink compares each with each row, and refuses where 100 people are too many."""
+    own = AttackPolicy(methods=("probabilistic",), exact_pairs=10**6)
+    splink = own.model_copy(update={"probabilistic": ProbabilisticPolicy(engine="splink")})
+    few: dict[str, int] = {"records": 50, "people": 20_000, "rows": 10_000, "tuples": 50, "columns": 4}
+    assert compared_people(own, **few) is None
+    assert compared_people(splink, **few) == 1000
+    assert compared_people(splink, **few | {"people": 1000}) is None
+    many = {"records": 10_000, "people": 20_000, "rows": 10_000, "tuples": 1000, "columns": 4}
+    assert compared_people(own, **many) == 250
+    assert compared_people(splink, **many) == 250
+    assert compared_people(own, **many | {"tuples": 10_000}) == 100
+    large = few | {"rows": 100_001}
+    assert compared_people(own, **large) is None
+    with pytest.raises(InputError, match=r"attack\.probabilistic\.engine: .* 10,000,000 at most; .* has 100,001 rows"):
+        compared_people(splink, **large)
+    assert compared_people(splink, **large | {"people": 99}) is None
+    # What is not tried is not refused.
+    assert compared_people(splink.model_copy(update={"methods": ("distance",)}), **large) is None
 
 
 def test_groups_by_candidates_alike() -> None:

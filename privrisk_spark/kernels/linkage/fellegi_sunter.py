@@ -41,6 +41,10 @@ LEAST = 2.0**-40
 """A probability below counts as this one in weights, so that no level decides alone: at most 40 bits each."""
 
 
+LEAST_COLUMNS = 3
+"""Attributes from which on ``u`` can be estimated besides ``m``."""
+
+
 @dataclass(frozen=True)
 class LinkageModel:
     """Probabilities of agreement levels, of linked pairs and of the others.
@@ -88,6 +92,19 @@ class LinkageModel:
             (*(math.log2(max(a, LEAST) / max(b, LEAST)) for a, b in zip(m, u, strict=True)), 0.0)
             for m, u in zip(self.m, self.u, strict=True)
         )
+
+    @property
+    def parted(self) -> bool:
+        """Whether agreement in all attributes speaks for a link.
+
+        If not, the data do not tell the classes apart, and the model is none of links.
+        """
+        return math.fsum(one[0] for one in self.weights) > 0
+
+    @property
+    def exchanged(self) -> LinkageModel:
+        """The same model with the two classes in each other's place."""
+        return LinkageModel(self.u, self.m, 1 - self.prior)
 
     @property
     def greatest(self) -> float:
@@ -189,11 +206,8 @@ class Fitted:
 
     @property
     def parted(self) -> bool:
-        """Whether agreement in all attributes speaks for a link.
-
-        If not, the data do not tell the classes apart, and the model is none of links.
-        """
-        return math.fsum(one[0] for one in self.model.weights) > 0
+        """As :attr:`LinkageModel.parted`."""
+        return self.model.parted
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
@@ -298,7 +312,7 @@ def fitted(
         raise InputError("Record linkage: there is no pair of records to estimate from.")
     if counts.levels != start.levels:
         raise InputError("Record linkage: the starting values must have the attributes and levels of the pairs.")
-    if not fixed_u and len(counts.levels) < 3:
+    if not fixed_u and len(counts.levels) < LEAST_COLUMNS:
         raise InputError("Record linkage: with free u, at least three attributes must be compared.")
     digits, pairs = counts.digits, np.array(counts.pairs, dtype=np.float64)
     m, u, prior = start.m, start.u, start.prior
@@ -323,7 +337,7 @@ def fitted(
         m, u, prior = after_m, after_u, after
     found = Fitted(LinkageModel(m, u, prior), tuple(trace), converged, False)
     if not found.parted and not fixed_u and not fixed_prior:
-        found = Fitted(LinkageModel(u, m, 1 - prior), tuple(trace), converged, True)
+        found = Fitted(found.model.exchanged, tuple(trace), converged, True)
     return found
 
 

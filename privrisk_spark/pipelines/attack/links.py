@@ -13,7 +13,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.assignment import MOST_CELLS, assigned, right_links
-from privrisk_spark.kernels.linkage.fellegi_sunter import Fitted, LinkageModel, fitted, started
+from privrisk_spark.kernels.linkage.fellegi_sunter import LinkageModel, fitted, started
 from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule, optimal_rule
 from privrisk_spark.kernels.linkage.recall import Recall
 from privrisk_spark.kernels.linkage.scores import Scores, scores
@@ -22,9 +22,17 @@ from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
 from privrisk_spark.planning.attack_findings import match_model
-from privrisk_spark.planning.attacks import attack_of, compared_as_numbers, refuse_cost, too_many, weights_of
+from privrisk_spark.planning.attacks import (
+    attack_of,
+    compared_as_numbers,
+    compared_people,
+    refuse_cost,
+    too_many,
+    weights_of,
+)
 from privrisk_spark.results.inferences import MatchModel, OneToOne, Search
 from privrisk_spark.stages.attacking.blocks import blocks_of, collect_recall, sampled
+from privrisk_spark.stages.attacking.by_splink import TOLERANCE, estimated_by_splink
 from privrisk_spark.stages.attacking.distance import (
     Comparison,
     Outcomes,
@@ -50,6 +58,7 @@ from privrisk_spark.stages.attacking.probabilistic import (
     Class,
     LevelColumn,
     NumberColumn,
+    StoredComparisons,
     StoredWeights,
     collect_owners,
     collect_patterns,
@@ -310,38 +319,71 @@ def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
     rows_at, people_at = (run.scratch.directory(f"{of}-weighed") for of in ("rows", "people"))
     rows = store_compared(rows_at, protected.rows, columns, protected.present)
     people = store_compared(people_at, protected.people, columns, np.ones(len(protected.people.rows)))
-    known, policy = protected.known, attack_of(run.policy)
-    sample = None
-    if too_many(policy, len(known.rows), rows.tuples, len(columns)):
-        # Of whoever is drawn all pairs are compared, so that as many of them are links as of all.
-        known = sampled(known, rows.tuples, most=policy.exact_pairs, seed=policy.intruder.seed)
-        sample = known.total
-    counts = collect_patterns(run.scratch, rows, known, "rows")
-    # He knows how large both files are: of all pairs so many are of one person.
-    prior = 1 / max(protected.rows.total, protected.people.total, 2)
-    begin = started(counts, prior=prior)
-    estimated = fitted(counts, begin, fixed_prior=True)
-    # An estimate by which agreement does not speak for a link is of two other kinds of pairs.
-    model, asked = estimated.model if estimated.parted else begin, policy.probabilistic
-    rule = optimal_rule(
-        *model.expected(counts), false_links=asked.false_links, false_non_links=asked.false_non_links, coins=False
-    )
+    estimate = estimated(run, rows, columns, protected)
+    model, engine = estimate.model, attack_of(run.policy).probabilistic.engine
     weighed = (
         in_blocks(run, rows.weighed(model), protected.known, people=protected.known.total),
         in_blocks(run, people.weighed(model), protected.shown, people=protected.shown.total),
     )
-    searches = Search("probabilistic", "person"), Search("probabilistic", "row")
-    found = both_ways(run, opened, protected, dict(zip(searches, weighed, strict=True)))
-    searched = {"person": weighed[0], "row": weighed[1]}
-    models = {
-        search: replace(
-            weighed_model(run, search, one, searched[search.begins], model, estimated, rule), sampled=sample
-        )
-        for search, one in found.items()
-    }
-    of_person = next(search for search in found if search.begins == "person")
+    of_person, of_row = (
+        Search("probabilistic", begins, engine=None if engine == "own" else engine) for begins in ("person", "row")
+    )
+    searched: dict[Search, StoredWeights] = {of_person: weighed[0], of_row: weighed[1]}
+    found = both_ways(run, opened, protected, searched)
+    models = {search: weighed_model(run, search, one, searched[search], estimate) for search, one in found.items()}
     models[of_person] = replace(models[of_person], one_to_one=one_to_one(run, protected, weighed[0]))
     return {search: replace(one, model=models[search]) for search, one in found.items()}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an intruder has estimated of agreement.
+
+    Attributes
+    ----------
+    model : LinkageModel
+        By which is searched.
+    rule : OptimalRule
+    converged, parted : bool
+        As :class:`~privrisk_spark.results.inferences.MatchModel` tells them.
+    sampled : int or None
+        People, drawn, from whose pairs it was estimated.
+    """
+
+    model: LinkageModel
+    rule: OptimalRule
+    converged: bool
+    parted: bool
+    sampled: int | None
+
+
+def estimated(
+    run: Run, rows: StoredComparisons, columns: Sequence[LevelColumn | NumberColumn], protected: Protected
+) -> Estimate:
+    """Estimate how people agree with their rows, and with those of others, from the two files."""
+    known, policy = protected.known, attack_of(run.policy)
+    sample = compared_people(policy, len(known.rows), known.total, protected.rows.total, rows.tuples, len(columns))
+    if sample is not None:
+        # Of whoever is drawn all pairs are compared, so that as many of them are links as of all.
+        known = sampled(known, sample, seed=policy.intruder.seed)
+    counts, asked = collect_patterns(run.scratch, rows, known, "rows"), policy.probabilistic
+    # He knows how large both files are: of all pairs so many are of one person.
+    begin = started(counts, prior=1 / max(protected.rows.total, protected.people.total, 2))
+    fixed = {f"fixed_{name}": name not in asked.estimated for name in ("u", "prior")}
+    if asked.engine == "splink":
+        model = estimated_by_splink(known, protected.rows, columns, begin, **fixed)
+        # From where Splink has come a step of our own leads nowhere.
+        converged = fitted(counts, model, **fixed, tolerance=10 * TOLERANCE, most_steps=1).converged
+    else:
+        by_own = fitted(counts, begin, **fixed)
+        model, converged = by_own.model, by_own.converged
+    parted = model.parted
+    # An estimate by which agreement does not speak for a link is of two other kinds of pairs.
+    model = model if parted else begin
+    rule = optimal_rule(
+        *model.expected(counts), false_links=asked.false_links, false_non_links=asked.false_non_links, coins=False
+    )
+    return Estimate(model, rule, converged, parted, sample)
 
 
 def one_to_one(run: Run, protected: Protected, rows: StoredWeights) -> OneToOne | None:
@@ -359,12 +401,10 @@ def one_to_one(run: Run, protected: Protected, rows: StoredWeights) -> OneToOne 
     return OneToOne(links.total, *right)
 
 
-def weighed_model(
-    run: Run, search: Search, one: Tried, file: StoredWeights, model: LinkageModel, estimated: Fitted, rule: OptimalRule
-) -> MatchModel:
+def weighed_model(run: Run, search: Search, one: Tried, file: StoredWeights, estimate: Estimate) -> MatchModel:
     """Divide records by the match weight of their best candidate, and say which of these are right."""
     names: tuple[Class, ...] = get_args(Class)
-    chosen = {name: in_class(one.pairs, file, rule, name) for name in names}
+    chosen = {name: in_class(one.pairs, file, estimate.rule, name) for name in names}
     told: dict[str, tuple[FloatArray, FloatArray]] = {}
     records: dict[str, float]
     if one.persons is not None:
@@ -376,7 +416,17 @@ def weighed_model(
         records = {name: float(of.people.sum()) for name, of in classes.items()}
     else:
         records = {name: collect_linked(frame, search.begins) for name, frame in chosen.items()}
-    return match_model(run.policy, search, model, estimated, rule, told, records)
+    model = match_model(
+        run.policy,
+        search,
+        estimate.model,
+        estimate.rule,
+        told,
+        records,
+        converged=estimate.converged,
+        parted=estimate.parted,
+    )
+    return replace(model, sampled=estimate.sampled)
 
 
 BY_SEARCH: dict[str, Callable[[Run, Opened, Protected], Attacks]] = {

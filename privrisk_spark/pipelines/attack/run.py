@@ -16,6 +16,7 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark import __version__
+from privrisk_spark.engine.extras import require_splink
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
@@ -32,10 +33,12 @@ from privrisk_spark.pipelines.attack.worst_case import learn
 from privrisk_spark.planning.attack_findings import attacked, attacked_persons, scored
 from privrisk_spark.planning.attack_masks import told_masks
 from privrisk_spark.planning.attacks import (
+    ENGINE,
     HIS_TABLE,
     PROTECTED,
     attack_notes,
     attack_of,
+    by_splink,
     in_words,
     is_local,
     not_tried,
@@ -119,6 +122,8 @@ def attack(
     pinned = pin_tables(policy, READ, given=table is not None)
     refuse_input({"--output": place.location}, {**given, **pinned.places})
     policy = pinned.policy
+    if by_splink(attack_of(policy)):
+        require_splink(ENGINE)
     with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
         tried = attack_of(policy).tried
         stages = 5 + bool(OF_VALUES.intersection(tried)) + ("membership" in tried) + ("learned" in tried)

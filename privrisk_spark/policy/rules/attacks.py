@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from privrisk_spark.errors import Fault, listing, nearest
+from privrisk_spark.kernels.linkage.fellegi_sunter import LEAST_COLUMNS
 from privrisk_spark.kernels.linkage.learned.choquet import MOST_ATTRIBUTES
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.attacks import (
@@ -167,6 +168,13 @@ def _known(policy: Policy) -> Iterator[Fault]:
             yield _absent(at, name, known, "column the intruder knows")
         elif name in asked.numbers or isinstance(policy.masks.get(name), NUMERIC):
             yield Fault(at, f"'{name}' is compared as a number, and numbers have no terms; leave it out")
+    for i, name in enumerate(asked.probabilistic.estimated):
+        at = f"attack.probabilistic.estimated.{i}"
+        if name in asked.probabilistic.estimated[:i]:
+            yield Fault(at, f"'{name}' is there already; name it once")
+        elif name == "u" and len(known) < LEAST_COLUMNS:
+            rule = f"'u' can be estimated from {LEAST_COLUMNS} known columns on, and the intruder knows {len(known)}"
+            yield Fault(at, f"{rule}; leave it out")
     for i, name in enumerate(asked.texts):
         if name in asked.numbers:
             yield Fault(f"attack.texts.{i}", f"'{name}' is in attack.numbers, too; compare it in one way")

@@ -37,16 +37,14 @@ class Blockable(Protocol):
         """Map it, once per process."""
 
 
-def sampled(known: Tuples, tuples: int, *, most: int, seed: int) -> Tuples:
+def sampled(known: Tuples, people: int, *, seed: int) -> Tuples:
     """Draw people whose pairs with a file a model is estimated from.
 
     Parameters
     ----------
     known : Tuples
-    tuples : int
-        Distinct ones of the file.
-    most : int
-        Comparisons of cells to be taken, where they are enough for 100 people.
+    people : int
+        So many.
     seed : int
         Draws them, each as likely, with replacement.
 
@@ -55,8 +53,7 @@ def sampled(known: Tuples, tuples: int, *, most: int, seed: int) -> Tuples:
     Tuples
         Those drawn, in their order.
     """
-    size = max(most // (tuples * known.nodes.shape[1]), LEAST_DRAWN)
-    places, times = drawn_tuples(known.rows, size, seed=seed, purpose="pairs of a model")
+    places, times = drawn_tuples(known.rows, people, seed=seed, purpose="pairs of a model")
     return Tuples(np.ascontiguousarray(known.nodes[places]), times)
 
 

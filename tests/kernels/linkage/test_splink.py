@@ -105,15 +105,17 @@ def of_splink(
     return model, scored.sort_values(["unique_id_l", "unique_id_r"], ignore_index=True)
 
 
-@pytest.mark.parametrize("fixed_u", [True, False])
-def test_parameters_and_weights_are_those_of_splink(ours: tuple[PatternCounts, np.ndarray], fixed_u: bool) -> None:
-    """Both to within 1e-4, in weights 0.01 bits; the truth they both estimate is farther away."""
+def test_parameters_and_weights_are_those_of_splink(ours: tuple[PatternCounts, np.ndarray]) -> None:
+    """Both to within 1e-4, in weights 0.01 bits; the truth they both estimate is farther away.
+
+    With free u; fixed ones are held against those of the engine 'splink' in tests/stages/attacking/test_by_splink.py.
+    """
     counts, digits = ours
     start = started(counts, prior=1 / N)
-    found = fitted(counts, start, fixed_u=fixed_u, tolerance=1e-7, most_steps=STEPS)
+    found = fitted(counts, start, fixed_u=False, tolerance=1e-7, most_steps=STEPS)
     assert found.converged
     assert found.parted
-    model, scored = of_splink(start, fixed_u=fixed_u)
+    model, scored = of_splink(start, fixed_u=False)
     assert model["probability_two_random_records_match"] == pytest.approx(found.model.prior, abs=1e-5)
     for j, theirs in enumerate(model["comparisons"]):
         for probability, mine in (("m_probability", found.model.m[j]), ("u_probability", found.model.u[j])):
