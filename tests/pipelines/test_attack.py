@@ -569,9 +569,12 @@ def test_a_sample_is_the_same_however_the_table_lies(policy: Make, attack: Attac
 
 
 def test_above_exact_pairs_blocks_are_searched_and_their_recall_is_told(
-    policy: Make, attack: Attack, tmp_path: Path
+    policy: Make, attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The recall that is measured is that of a loop over the pairs of both searches; who fits a row loses nothing."""
+    """The recall that is measured is that of a loop over the pairs of both searches; who fits a row loses nothing.
+
+    Where no blocks will do, that is told before pairs are compared or records linked.
+    """
     rows, few = table(160), {"exact_pairs": 40_000}
     path = policy(rows)
     trees = hierarchies(path)
@@ -630,6 +633,8 @@ def test_above_exact_pairs_blocks_are_searched_and_their_recall_is_told(
     for name in ("membership_advantage", "membership_area"):
         assert certain.of(name, method="membership") == alike.of(name, method="membership")
     assert "it is proved of every row that nothing is lost" in " ".join(certain.document["attacks"])
+    for work in ("estimates.collect_patterns", "links.collect_links"):
+        monkeypatch.setattr(f"privrisk_spark.pipelines.attack.{work}", lambda *_: pytest.fail("it has begun"))
     for refused, said in (
         ({"blocking": "never", "methods": ["distance"]}, "more than 4e+04. Raise it, or attack a sample"),
         ({"blocking": "never", "methods": ["membership"]}, "more than 4e+04. Raise it."),
@@ -638,6 +643,7 @@ def test_above_exact_pairs_blocks_are_searched_and_their_recall_is_told(
             "Match weights are searched in blocks of consistent cells",
         ),
         ({"exact_pairs": 200, "methods": ["distance"]}, "No blocks will do (attack.blocking: automatic)"),
+        ({"exact_pairs": 200, "methods": ["probabilistic"]}, "No blocks will do (attack.blocking: automatic)"),
         ({"blocking": "principal_axis"}, "attack.blocking: 'principal_axis' needs a known column"),
         ({"standardization": ["people", "people"]}, "attack.standardization.1: 'people' is there already"),
     ):

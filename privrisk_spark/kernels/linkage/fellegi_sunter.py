@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import ByteArray, FloatArray, LongArray
-from privrisk_spark.kernels.linkage.patterns import PatternCounts, n_patterns
+from privrisk_spark.kernels.arrays import ByteArray, FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.linkage.patterns import ComparedFile, PatternCounts, n_patterns
 
-__all__ = ["Fitted", "LinkageModel", "fitted", "frequencies", "started"]
+__all__ = ["Fitted", "LinkageModel", "fitted", "frequencies", "started", "started_alone"]
 
 Levels = tuple[tuple[float, ...], ...]
 """A probability of each level of each attribute."""
@@ -269,6 +269,32 @@ def started(counts: PatternCounts, *, prior: float | None = None, agreeing: floa
         rest = [p / others for p in one[1:]] if others > 0 else [1 / (len(one) - 1)] * (len(one) - 1)
         m.append((agreeing, *((1 - agreeing) * p for p in rest)))
     return LinkageModel(tuple(m), u, 1 / math.sqrt(max(counts.total, 4)) if prior is None else prior)
+
+
+def started_alone(file: ComparedFile, known: IntArray, rows: LongArray, *, prior: float) -> LinkageModel:
+    """Starting values, of one attribute after the other: those of all pairs, which need not be compared for them.
+
+    Parameters
+    ----------
+    file : ComparedFile
+    known : ndarray of int32, shape (m, k)
+    rows : ndarray of int64, shape (m,)
+        As :meth:`ComparedFile.counted` takes them.
+    prior : float
+        Share of linked pairs.
+
+    Returns
+    -------
+    LinkageModel
+        That of :func:`started` of the patterns of all pairs.
+
+    Raises
+    ------
+    InputError
+        If there is no pair, or the prior is not between 0 and 1.
+    """
+    alone = [started(file.counted_alone(j, known, rows), prior=prior) for j in range(len(file.agreements))]
+    return LinkageModel(tuple(one.m[0] for one in alone), tuple(one.u[0] for one in alone), prior)
 
 
 def fitted(

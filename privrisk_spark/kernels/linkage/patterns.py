@@ -204,6 +204,26 @@ class ComparedFile:
         """Levels of each attribute."""
         return tuple(one.levels for one in self.agreements)
 
+    def counted_alone(self, attribute: int, known: IntArray, rows: LongArray) -> PatternCounts:
+        """Count the pairs of known rows and rows of the file by how one attribute agrees, however many records.
+
+        Parameters
+        ----------
+        attribute : int
+            Its position.
+        known : ndarray of int32, shape (m, k)
+        rows : ndarray of int64, shape (m,)
+            As :meth:`counted` takes them.
+
+        Raises
+        ------
+        InputError
+            As :meth:`counted`.
+        """
+        cells, of_file = _added(self.cells[:, attribute], self.rows)
+        codes, of_known = _added(known[:, attribute], rows)
+        return ComparedFile((self.agreements[attribute],), cells, of_file).counted(codes, of_known)
+
     def patterns(self, known: IntArray) -> LongArray:
         """Patterns of known records with every record of the file.
 
@@ -297,6 +317,14 @@ class _Look:
         table = self.table[np.ix_(self.known[known], self.record[record])]
         table += other.table[np.ix_(other.known[known], other.record[record])]
         return _Look(table, of_known, of_record)
+
+
+def _added(one: IntArray, rows: LongArray) -> tuple[IntArray, LongArray]:
+    """Distinct values of an attribute, shape (v, 1), and the rows with each."""
+    values, place = np.unique(one, return_inverse=True)
+    total = np.zeros(len(values), dtype=np.int64)
+    np.add.at(total, place.reshape(-1), rows)
+    return values[:, None], total
 
 
 def _codes(looks: Sequence[_Look], known: slice) -> npt.NDArray[Any]:

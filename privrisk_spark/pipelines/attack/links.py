@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar, get_args
 
@@ -13,26 +13,29 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.assignment import MOST_CELLS, assigned, right_links
-from privrisk_spark.kernels.linkage.fellegi_sunter import LinkageModel, fitted, started
-from privrisk_spark.kernels.linkage.optimal_rule import OptimalRule, optimal_rule
+from privrisk_spark.kernels.linkage.fellegi_sunter import started_alone
 from privrisk_spark.kernels.linkage.recall import Recall
 from privrisk_spark.kernels.linkage.scores import Scores, scores
-from privrisk_spark.kernels.linkage.term_frequencies import term_frequencies
 from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.attack.estimates import (
+    ComparedFiles,
+    Estimate,
+    compared_files,
+    estimated,
+    people_to_compare,
+)
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected
 from privrisk_spark.planning.attack_findings import match_model
 from privrisk_spark.planning.attacks import (
     attack_of,
     compared_as_numbers,
-    compared_people,
     refuse_cost,
     too_many,
     weights_of,
 )
 from privrisk_spark.results.inferences import MatchModel, OneToOne, Search
-from privrisk_spark.stages.attacking.blocks import blocks_of, collect_recall, sampled
-from privrisk_spark.stages.attacking.by_splink import TOLERANCE, estimated_by_splink
+from privrisk_spark.stages.attacking.blocks import blocks_of, collect_recall
 from privrisk_spark.stages.attacking.distance import (
     Comparison,
     Outcomes,
@@ -56,15 +59,10 @@ from privrisk_spark.stages.attacking.persons import (
 )
 from privrisk_spark.stages.attacking.probabilistic import (
     Class,
-    LevelColumn,
-    NumberColumn,
-    StoredComparisons,
     StoredWeights,
     collect_owners,
-    collect_patterns,
     in_class,
     match_weights,
-    store_compared,
 )
 from privrisk_spark.stages.attacking.protected import Tuples
 from privrisk_spark.stages.attacking.scored import collect_linked, scored_people, scored_rows
@@ -104,16 +102,23 @@ def link(run: Run, opened: Opened, protected: Protected) -> Attacks:
     with run.progress.stage("link") as stage:
         asked, k = attack_of(run.policy), len(opened.known)
         tried: dict[Search, Tried] = {}
-        if not set(BY_SEARCH).intersection(asked.tried):
+        if not {"distance", "probabilistic"}.intersection(asked.tried):
             stage.sentence = "No attack was asked for that searches record by record."
             return tried
-        if "probabilistic" in asked.tried and asked.blocking in ("never", "principal_axis"):
-            why = "Match weights are searched in blocks of consistent cells alone (attack.blocking), or not at all. "
-            for known, searched in ((protected.known, protected.rows), (protected.shown, protected.people)):
-                refuse_cost(asked, len(known.rows), len(searched.rows), k, people=known.total, why=why)
-        for method, search in BY_SEARCH.items():
-            if method in asked.tried:
-                tried |= search(run, opened, protected)
+        compared = None
+        if "probabilistic" in asked.tried:
+            if asked.blocking in ("never", "principal_axis"):
+                why = (
+                    "Match weights are searched in blocks of consistent cells alone (attack.blocking), or not at all. "
+                )
+                for known, searched in ((protected.known, protected.rows), (protected.shown, protected.people)):
+                    refuse_cost(asked, len(known.rows), len(searched.rows), k, people=known.total, why=why)
+            compared = compared_files(run, opened, protected, compared_by(run, opened, protected))
+            refuse_estimate(run, compared, protected)
+        if "distance" in asked.tried:
+            tried |= by_distance(run, opened, protected)
+        if compared is not None:
+            tried |= by_match_weights(run, opened, protected, compared)
         blocked = any(one.recall is not None for one in tried.values())
         stage.sentence = "Linked every person to the best rows, and every row to the best people"
         stage.sentence += ", some of them in blocks." if blocked else "."
@@ -303,27 +308,34 @@ def scored_both_ways(
     return tried
 
 
-def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
+def refuse_estimate(run: Run, compared: ComparedFiles, protected: Protected) -> None:
+    """Refuse what cannot be estimated or searched, before anything is.
+
+    Whether blocks will do is told by the weights that EM begins with. By those it ends with a column may turn out to
+    say nothing, and :func:`by_match_weights` looks again.
+
+    Raises
+    ------
+    InputError
+        If Splink would compare too many pairs, or all pairs are too many and no blocks will do.
+    """
+    people_to_compare(run, compared, protected)
+    asked, k = attack_of(run.policy), len(compared.columns)
+    both = ((compared.rows, protected.known), (compared.people, protected.shown))
+    if any(too_many(asked, len(known.rows), file.tuples, k) for file, known in both):
+        known = protected.known
+        begin = started_alone(compared.rows.load(), known.nodes, known.rows, prior=compared.prior)
+        for file, known in both:
+            in_blocks(run, file.weighed(begin), known, people=known.total)
+
+
+def by_match_weights(run: Run, opened: Opened, protected: Protected, compared: ComparedFiles) -> Attacks:
     """Link people and rows to what is likeliest, by probabilities of agreement estimated from the two files."""
-    compared = compared_by(run, opened, protected)
-    terms = attack_of(run.policy).probabilistic.term_frequencies
-    columns: list[LevelColumn | NumberColumn] = []
-    for j, (name, ends) in enumerate(zip(opened.known, compared.ends, strict=True)):
-        tree = compared.hierarchies[j]
-        if ends is not None:
-            columns.append(NumberColumn(ends.low, ends.high))
-            continue
-        of_both = sum(rows_of_nodes(file, j, tree) for file in (protected.people, protected.rows))
-        frequencies = term_frequencies(tree.at_depth, np.asarray(of_both)) if name in terms else None
-        columns.append(LevelColumn(tree, (1,) if tree.height > 1 else (), frequencies=frequencies))
-    rows_at, people_at = (run.scratch.directory(f"{of}-weighed") for of in ("rows", "people"))
-    rows = store_compared(rows_at, protected.rows, columns, protected.present)
-    people = store_compared(people_at, protected.people, columns, np.ones(len(protected.people.rows)))
-    estimate = estimated(run, rows, columns, protected)
+    estimate = estimated(run, compared, protected)
     model, engine = estimate.model, attack_of(run.policy).probabilistic.engine
     weighed = (
-        in_blocks(run, rows.weighed(model), protected.known, people=protected.known.total),
-        in_blocks(run, people.weighed(model), protected.shown, people=protected.shown.total),
+        in_blocks(run, compared.rows.weighed(model), protected.known, people=protected.known.total),
+        in_blocks(run, compared.people.weighed(model), protected.shown, people=protected.shown.total),
     )
     of_person, of_row = (
         Search("probabilistic", begins, engine=None if engine == "own" else engine) for begins in ("person", "row")
@@ -333,57 +345,6 @@ def by_match_weights(run: Run, opened: Opened, protected: Protected) -> Attacks:
     models = {search: weighed_model(run, search, one, searched[search], estimate) for search, one in found.items()}
     models[of_person] = replace(models[of_person], one_to_one=one_to_one(run, protected, weighed[0]))
     return {search: replace(one, model=models[search]) for search, one in found.items()}
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What an intruder has estimated of agreement.
-
-    Attributes
-    ----------
-    model : LinkageModel
-        By which is searched.
-    rule : OptimalRule
-    converged, parted : bool
-        As :class:`~privrisk_spark.results.inferences.MatchModel` tells them.
-    sampled : int or None
-        People, drawn, from whose pairs it was estimated.
-    """
-
-    model: LinkageModel
-    rule: OptimalRule
-    converged: bool
-    parted: bool
-    sampled: int | None
-
-
-def estimated(
-    run: Run, rows: StoredComparisons, columns: Sequence[LevelColumn | NumberColumn], protected: Protected
-) -> Estimate:
-    """Estimate how people agree with their rows, and with those of others, from the two files."""
-    known, policy = protected.known, attack_of(run.policy)
-    sample = compared_people(policy, len(known.rows), known.total, protected.rows.total, rows.tuples, len(columns))
-    if sample is not None:
-        # Of whoever is drawn all pairs are compared, so that as many of them are links as of all.
-        known = sampled(known, sample, seed=policy.intruder.seed)
-    counts, asked = collect_patterns(run.scratch, rows, known, "rows"), policy.probabilistic
-    # He knows how large both files are: of all pairs so many are of one person.
-    begin = started(counts, prior=1 / max(protected.rows.total, protected.people.total, 2))
-    fixed = {f"fixed_{name}": name not in asked.estimated for name in ("u", "prior")}
-    if asked.engine == "splink":
-        model = estimated_by_splink(known, protected.rows, columns, begin, **fixed)
-        # From where Splink has come a step of our own leads nowhere.
-        converged = fitted(counts, model, **fixed, tolerance=10 * TOLERANCE, most_steps=1).converged
-    else:
-        by_own = fitted(counts, begin, **fixed)
-        model, converged = by_own.model, by_own.converged
-    parted = model.parted
-    # An estimate by which agreement does not speak for a link is of two other kinds of pairs.
-    model = model if parted else begin
-    rule = optimal_rule(
-        *model.expected(counts), false_links=asked.false_links, false_non_links=asked.false_non_links, coins=False
-    )
-    return Estimate(model, rule, converged, parted, sample)
 
 
 def one_to_one(run: Run, protected: Protected, rows: StoredWeights) -> OneToOne | None:
@@ -427,10 +388,3 @@ def weighed_model(run: Run, search: Search, one: Tried, file: StoredWeights, est
         parted=estimate.parted,
     )
     return replace(model, sampled=estimate.sampled)
-
-
-BY_SEARCH: dict[str, Callable[[Run, Opened, Protected], Attacks]] = {
-    "distance": by_distance,
-    "probabilistic": by_match_weights,
-}
-"""Methods that search record by record."""

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.linkage.fellegi_sunter import LinkageModel, fitted, frequencies, started
-from privrisk_spark.kernels.linkage.patterns import PatternCounts, n_patterns
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.linkage.agreement import LevelAgreement
+from privrisk_spark.kernels.linkage.fellegi_sunter import LinkageModel, fitted, frequencies, started, started_alone
+from privrisk_spark.kernels.linkage.patterns import ComparedFile, PatternCounts, n_patterns
 
 TRUE = LinkageModel(
     m=((0.95, 0.03, 0.02), (0.9, 0.1), (0.85, 0.1, 0.05), (0.97, 0.03)),
@@ -188,6 +190,22 @@ def test_starting_values_by_hand() -> None:
     assert frequencies(PatternCounts((2, 3), (11,), (9,))) == ((0.5,) * 2, (1 / 3,) * 3)
     only_agree = started(PatternCounts((3,), (0,), (5,)))
     assert only_agree.m == ((0.9, pytest.approx(0.05), pytest.approx(0.05)),)
+
+
+def test_starting_values_of_one_attribute_after_the_other_are_those_of_all_pairs() -> None:
+    """With records that occur several times, missing values, and a column in which nothing can be compared."""
+    generator = np.random.default_rng(4)
+    tree = Hierarchy.from_paths("a", [(f"v{i}", f"w{i // 2}") for i in range(6)])
+    known, searched = (generator.integers(0, tree.n_nodes, (40, 3)).astype(np.int32) for _ in range(2))
+    searched[:, 2] = tree.root
+    cells, agreements = np.empty_like(searched), []
+    for j, near in enumerate(((1,), (), (1,))):
+        nodes, place = np.unique(searched[:, j], return_inverse=True)
+        cells[:, j] = place.reshape(-1)
+        agreements.append(LevelAgreement(tree.at_depth, nodes, near))
+    rows, times = (generator.integers(1, 5, 40) for _ in range(2))
+    file = ComparedFile(tuple(agreements), cells, rows)
+    assert started_alone(file, known, times, prior=0.1) == started(file.counted(known, times), prior=0.1)
 
 
 def test_models_travel_as_json() -> None:
