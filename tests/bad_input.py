@@ -7,6 +7,10 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 SECRET = "Xq7secret"
 """Planted as a record's value: no line of any kind may repeat it."""
@@ -312,3 +316,122 @@ KINDS = (
     ),
     Kind("a manifest that is damaged", 1, "manifest.json' is damaged", damaged_manifest),
 )
+
+
+def table_of(name: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Change:
+    """Another table beside ``table.parquet``, made of its rows."""
+
+    def write(root: Path) -> None:
+        rows = change(pq.read_table(root / "table.parquet").to_pylist())
+        pq.write_table(pa.Table.from_pylist(rows), root / f"{name}.parquet")
+
+    return write
+
+
+def in_place_of_the_table(name: str, *more: str) -> tuple[str, ...]:
+    return (f"--set=table.path={{root}}/{name}.parquet", *more)
+
+
+def in_place_of_the_release(name: str, more: str = "") -> tuple[str, ...]:
+    return (f"--set=assess.release={{{{path: {{root}}/{name}.parquet, record_id: who{more}}}}}",)
+
+
+NO_VAULT = "--set=output.vault={root}/no-vault"
+INTERVALS = "{{intervals: {{widths: [100000], domain: [0, 99999]}}}}"
+AS_LABELS = (
+    *(f"--set=columns.{name}.hierarchy={INTERVALS}" for name in ("age", "income")),
+    *(f"--set=columns.{name}.mask=null" for name in ("age", "income", "pay")),
+    "--set=guarantee={{kind: risk}}",
+)
+
+ASSESSED = (
+    Kind(
+        "a masked release is assessed by another mask",
+        2,
+        "columns.pay.mask: is not the mask that release",
+        arguments=set_to("columns.pay.mask.percent=9"),
+    ),
+    Kind(
+        "a masked release is assessed by a policy of another kind",
+        2,
+        "is of the kind 'masked', and guarantee.kind is 'risk'",
+        arguments=AS_LABELS,
+    ),
+    Kind(
+        "intervals of a column that is not masked",
+        2,
+        "assess.intervals.team: 'team' is no column that is masked as numbers",
+        arguments=set_to("assess.intervals={{team: {{}}}}"),
+    ),
+    Kind(
+        "no masked release where it is looked for",
+        2,
+        "assess.release: 'published', and there is no release at output.path",
+        arguments=set_to("output.path={root}/nowhere"),
+    ),
+    Kind(
+        "a value of the table has changed since it was masked",
+        2,
+        "the table is not the one that release",
+        table_of("changed", lambda rows: [{**row, "pay": row["pay"] + (row["who"] == "p5")} for row in rows]),
+        in_place_of_the_table("changed"),
+    ),
+    Kind(
+        "a record has gone since it was masked, and the vault, too",
+        2,
+        "has 90 rows and the table 89",
+        table_of("shorter", lambda rows: rows[1:]),
+        in_place_of_the_table("shorter", NO_VAULT),
+    ),
+    Kind(
+        "intervals of a masked release whose vault has gone",
+        2,
+        "assess.release: the vault no longer holds the decisions of release",
+        arguments=(NO_VAULT, *set_to("assess.intervals={{pay: {{}}}}")),
+    ),
+    Kind(
+        "two records of one id are to be held against masked ones",
+        2,
+        "table.record_id: every record must have an id of its own",
+        table_of("twice", lambda rows: [*rows[:-1], {**rows[-1], "who": "p0"}]),
+        in_place_of_the_table("twice", NO_VAULT),
+    ),
+    Kind(
+        "a masked table of another program without a column",
+        2,
+        "assess.release.columns.pay: the release has no column 'pay'",
+        table_of("lacking", lambda rows: [{k: v for k, v in row.items() if k != "pay"} for row in rows]),
+        in_place_of_the_release("lacking"),
+    ),
+    Kind(
+        "a masked table of another program without the ids",
+        2,
+        "assess.release.record_id: the release has no column 'who'",
+        table_of("nameless", lambda rows: [{k: v for k, v in row.items() if k != "who"} for row in rows]),
+        in_place_of_the_release("nameless"),
+    ),
+    Kind(
+        "a masked value that is no number",
+        2,
+        "holds 1 values that are no",
+        table_of(
+            "texts", lambda rows: [{**row, "pay": SECRET if row["who"] == "p5" else str(row["pay"])} for row in rows]
+        ),
+        in_place_of_the_release("texts"),
+    ),
+    Kind(
+        "a record without a masked one",
+        2,
+        "2 records of the table have no row in",
+        table_of("fewer", lambda rows: rows[2:]),
+        in_place_of_the_release("fewer"),
+    ),
+    Kind(
+        "a masked row of nobody",
+        2,
+        "1 rows are of no record of it",
+        table_of("more", lambda rows: [*rows, {**rows[0], "who": "nobody"}]),
+        in_place_of_the_release("more"),
+    ),
+)
+"""Masked releases that ``privrisk assess`` refuses; ``{root}`` in arguments is where the files are."""
