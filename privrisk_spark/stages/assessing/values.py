@@ -157,7 +157,7 @@ def collect_value_predictions(
     ----------
     frame : DataFrame
     numbers : sequence of str
-        Columns of doubles.
+        Columns of doubles; what is not finite is missing.
     categories : sequence of str
         Columns of which each value is a category; a missing one is a category of its own.
     label : str
@@ -172,7 +172,9 @@ def collect_value_predictions(
     the same however they lie.
     """
     texts = {f"c{i}": column(name).cast("string") for i, name in enumerate(categories)}
-    doubles = {f"d{i}": F.nanvl(column(name), F.lit(None).cast("double")) + 0.0 for i, name in enumerate(numbers)}
+    # Of Spark's doubles NaN is the greatest: what is not finite is missing.
+    finite = [F.when(F.abs(column(name)) < F.lit(float("inf")), column(name)) for name in numbers]
+    doubles = {f"d{i}": one + 0.0 for i, one in enumerate(finite)}
     held = {**texts, **doubles, _LABEL: column(label).cast("string")}
     names = list(held)
     known = frame.select(*[to.alias(name) for name, to in held.items()]).where(F.col(_LABEL).isNotNull())
