@@ -23,17 +23,7 @@ def require_scikit_learn(key: str) -> None:
 
 
 def require_splink(key: str) -> None:
-    """Refuse to go on without Splink and the database it computes with, before anything is read.
-
-    Parameters
-    ----------
-    key : str
-        Of the policy, which asks for it.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse to go on without Splink and the database it computes with, as :func:`require_scikit_learn`."""
     _require(["duckdb", "splink"], f"{key}: the package 'splink'", "install privrisk_spark[splink], or take 'own'")
 
 
