@@ -41,6 +41,10 @@ class Copy:
             self.spark.conf.unset(name)
         return os.WIFSIGNALED(status)
 
+    def wait(self) -> int:
+        """Wait until it has ended; return its exit code."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
 
 def copied(spark: SparkSession, work: Callable[[], int]) -> Copy:
     """Do work in a copy of this process, with connections of its own to Spark's Java; its result is the exit code."""

@@ -14,6 +14,8 @@ from policies import Document, changed
 
 CHARGED = [("reserved", "2"), ("bound", "2"), ("pinned", "2"), ("committed", "2")]
 """What a private release leaves in its ledger; a second one would exceed the cap."""
+KEY = "3c" * 32
+"""Of private releases that are compared."""
 
 _DOCUMENT: Document = yaml.safe_load("""
 version: 1

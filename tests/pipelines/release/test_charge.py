@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +12,9 @@ from typing import Any
 import pytest
 import small_release
 from interleavings import Attempt, Checker, Going, World, release
-from product import ROOT, Privrisk
+from kills import copied
+from product import Privrisk
+from pyspark.sql import SparkSession
 from small_release import write_table
 from typer.testing import CliRunner
 
@@ -140,25 +140,27 @@ def test_a_release_takes_the_steps_that_were_checked_and_is_found_again_only_as_
     assert (len(balance.runs), balance.spent_epsilon) == (1, 2)
 
 
-def test_two_schedulers_that_start_one_run_publish_one_release(policy: Path, tmp_path: Path) -> None:
+def test_two_schedulers_that_start_one_run_publish_one_release(
+    spark: SparkSession, privrisk: Privrisk, policy: Path, tmp_path: Path
+) -> None:
     """Two drivers of one command in two directories: by relative paths, outputs and vaults are others."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    started = []
+
+    def work(place: Path) -> int:
+        os.chdir(place)
+        ended = CliRunner().invoke(app, ["release", str(policy), "--run-id", "r1"])
+        (place / "said").write_text(ended.output + ended.stderr)
+        return ended.exit_code
+
+    started = {}
     for name in "ab":
         (tmp_path / name).mkdir()
-        started.append(
-            subprocess.Popen(
-                [sys.executable, "-m", "privrisk_spark.cli", "release", str(policy), "--run-id", "r1"],
-                cwd=tmp_path / name, env=environment | {"PYTHONPATH": str(ROOT)}, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            )
-        )  # fmt: skip
-    said = {name: process.communicate(timeout=500) for name, process in zip("ab", started, strict=True)}
-    codes = {name: process.returncode for name, process in zip("ab", started, strict=True)}
+        started[name] = copied(spark, lambda name=name: work(tmp_path / name))  # type: ignore[misc]
+    codes = {name: copy.wait() for name, copy in started.items()}
+    said = {name: (tmp_path / name / "said").read_text() for name in started}
     assert sorted(codes.values()) == [0, 1], said
     (refused,) = (name for name, code in codes.items() if code == 1)
     (released,) = (name for name, code in codes.items() if code == 0)
-    assert "begun for output.path" in said[refused][1]
+    assert "begun for output.path" in said[refused]
     assert not list((tmp_path / refused / "out").rglob("*.parquet"))
     (run,) = Ledger(f"sqlite:///{tmp_path}/ledger.db").balance("small").runs
     assert (run.state, run.place) == ("committed", str(tmp_path / released / "out"))

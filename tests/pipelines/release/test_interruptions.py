@@ -10,24 +10,24 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import small_release
 from kills import failing_package
-from product import ROOT, Privrisk
-from small_release import CHARGED, charged, digests, write_table
+from product import ROOT, Privrisk, Ran
+from small_release import CHARGED, KEY, charged, digests, write_table
 
 from benchmarks.standalone import standalone
 from privrisk_spark.engine import tuples
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release import encoded
+from privrisk_spark.runs import keystore
 from privrisk_spark.runs.keystore import VaultKey
 from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.stages.private import crowds, sampling
 from privrisk_spark.storage import local_directory
-
-KEY = "3c" * 32
 
 
 @pytest.fixture
@@ -37,70 +37,82 @@ def policy(tmp_path: Path) -> Callable[[Path], str]:
     return lambda root: small_release.policy("dp", table, root)
 
 
+@pytest.fixture
+def straight(undisturbed: Callable[..., Ran]) -> dict[str, str]:
+    """The data of the release under `KEY` that nothing disturbs."""
+    return digests(undisturbed("dp").root)
+
+
 class Stopped(BaseException):
     """The driver is gone: nothing catches this."""
 
 
-POINTS: dict[str, tuple[Any, str, bool]] = {
-    "after the reservation, before a key": (VaultKey, "obtain", False),
-    "after the key, before the ledger knows of it": (Ledger, "bind", False),
-    "after it is bound, before anything is read": (encoded, "collect_materialized", False),
-    "after the table is read, before the ledger knows": (Ledger, "pin", False),
-    "after the admission": (sampling, "drawing", False),
-    "after the draw": (crowds, "crowd_histogram", False),
-    "after the histogram": (tuples.TupleParts, "of_vectors", False),
-    "before the ledger knows the release": (Ledger, "commit", False),
-    "after the ledger knows, before publication": (Workplace, "commit", False),
-    "after publication, before the key is destroyed": (VaultKey, "destroy", False),
-    "after all": (VaultKey, "destroy", True),
+POINTS: dict[str, tuple[Any, str, bool, int]] = {
+    "after the reservation, before a key": (VaultKey, "obtain", False, 1),
+    "after the key, before the ledger knows of it": (Ledger, "bind", False, 1),
+    "after it is bound, before anything is read": (encoded, "collect_materialized", False, 2),
+    "after the table is read, before the ledger knows": (Ledger, "pin", False, 2),
+    "after the admission": (sampling, "drawing", False, 3),
+    "after the draw": (crowds, "crowd_histogram", False, 3),
+    "after the histogram": (tuples.TupleParts, "of_vectors", False, 3),
+    "before the ledger knows the release": (Ledger, "commit", False, 3),
+    "after the ledger knows, before publication": (Workplace, "commit", False, 4),
+    "after publication, before the key is destroyed": (VaultKey, "destroy", False, 4),
+    "after all": (VaultKey, "destroy", True, 4),
 }
+"""In the order of a run: where it is stopped, whether after that call, and how many states the ledger knows then."""
 
 
-@pytest.mark.parametrize("point", POINTS)
 def test_a_restarted_run_is_the_run_it_was(
-    privrisk: Privrisk, policy: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
+    privrisk: Privrisk,
+    policy: Callable[[Path], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    straight: dict[str, str],
 ) -> None:
+    """Each attempt goes on with what the one before it left, and is stopped one step later.
+
+    The first key that is drawn is `KEY`, and any other would be another: what is published is the one draw under it.
+    """
     root = tmp_path / "r"
-    file = policy(root)
-    owner, name, afterwards = POINTS[point]
-    original = getattr(owner, name)
+    file, keys = policy(root), root / "vault" / "keys"
+    drawn = iter([bytes.fromhex(KEY)])
+    monkeypatch.setattr(keystore, "secrets", SimpleNamespace(token_bytes=lambda size: next(drawn, os.urandom(size))))
+    for number, (point, (owner, name, afterwards, known)) in enumerate(POINTS.items()):
+        original = getattr(owner, name)
 
-    def stopping(*arguments: Any, **options: Any) -> Any:
-        if afterwards:
-            original(*arguments, **options)
-        raise Stopped
+        def stopping(*arguments: Any, original: Any = original, afterwards: bool = afterwards, **options: Any) -> Any:
+            if afterwards:
+                original(*arguments, **options)
+            raise Stopped
 
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, name, stopping)
-        with pytest.raises(Stopped):
-            privrisk(file, "--run-id", "r1", root=root)
-    assert charged(root)[0] == ("reserved", "2"), "charged before anything is drawn"
-    keys = list((root / "vault" / "keys").glob("*.key"))
-    secret = keys[0].read_bytes().hex() if keys else None
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, stopping)
+            with pytest.raises(Stopped):
+                privrisk(file, "--run-id", "r1", root=root)
+        assert charged(root) == CHARGED[:known], point
+        there = [key.read_bytes().hex() for key in keys.glob("*.key")]
+        assert there == ([KEY] if 0 < number < len(POINTS) - 1 else []), point
+        published = (root / "out" / "manifest.json").exists()
+        assert published == (name == "destroy"), point
     ran = privrisk(file, "--run-id", "r1", root=root)
     assert ran.code == 0, ran.err
     assert charged(root) == CHARGED, "spent once"
-    assert not list((root / "vault" / "keys").glob("*"))
-    assert ran.manifest["rows"] > 500
-    if secret is not None:
-        # The release is the one draw under the key of the first attempt.
-        monkeypatch.setenv("FIRST_KEY", secret)
-        straight = privrisk(
-            policy(tmp_path / "s"), "--run-id", "r1", "--set=guarantee.key=env:FIRST_KEY", root=tmp_path / "s"
-        )
-        assert straight.code == 0, straight.err
-        assert digests(straight.root) == digests(ran.root)
-    assert (secret is None) == (point in ("after the reservation, before a key", "after all"))
+    assert not list(keys.glob("*"))
+    assert digests(root) == straight
     refused = privrisk(file, "--run-id", "r2", root=root)
     assert refused.code == 1
     assert "epsilon" in refused.err
 
 
 def ended_driver(file: str, root: Path, temporary: Path, plant: str) -> subprocess.CompletedProcess[str]:
-    """The command in processes of its own, with a planted end once the histogram is there."""
+    """The command in processes of its own, with a planted key, and a planted end once the histogram is there."""
     program = (
         "import os, signal, sys\n"
+        "from types import SimpleNamespace\n"
         "from privrisk_spark.engine import tuples\n"
+        "from privrisk_spark.runs import keystore\n"
+        f"keystore.secrets = SimpleNamespace(token_bytes=lambda _: bytes.fromhex('{KEY}'))\n"
         f"tuples.TupleParts.of_vectors = lambda *a, **o: {plant}\n"
         "from privrisk_spark.cli.app import app\n"
         "app(args=sys.argv[1:])\n"
@@ -116,7 +128,7 @@ def ended_driver(file: str, root: Path, temporary: Path, plant: str) -> subproce
 
 
 def test_a_killed_driver(
-    privrisk: Privrisk, policy: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    privrisk: Privrisk, policy: Callable[[Path], str], tmp_path: Path, straight: dict[str, str]
 ) -> None:
     """SIGKILL of all its processes once the histogram is there: no finally, no unlocking, no cleaning."""
     root, temporary = tmp_path / "r", tmp_path / "temporary"
@@ -132,28 +144,21 @@ def test_a_killed_driver(
     assert not list(temporary.iterdir()), "the next session removes it"
     assert not (root / "out" / "manifest.json").exists()
     (key,) = (root / "vault" / "keys").glob("*.key")
-    monkeypatch.setenv("FIRST_KEY", key.read_bytes().hex())
+    assert key.read_bytes().hex() == KEY
     ran = privrisk(file, "--run-id", "r1", root=root)
     assert ran.code == 0, ran.err
     assert charged(root) == CHARGED
     assert not [path for path in (root / "vault").iterdir() if path.name.startswith(".scratch")], "left behind"
-    straight = privrisk(
-        policy(tmp_path / "s"), "--run-id", "r1", "--set=guarantee.key=env:FIRST_KEY", root=tmp_path / "s"
-    )
-    assert digests(straight.root) == digests(ran.root)
+    assert digests(root) == straight
 
 
-@pytest.mark.parametrize(
-    "plant",
-    [
-        "os.kill(os.getpid(), signal.SIGTERM)",
-        # Ctrl-C: Java and Spark's workers get it, too.
-        "os.killpg(0, signal.SIGINT)",
-    ],
-)
-def test_a_driver_that_is_asked_to_end(policy: Callable[[Path], str], tmp_path: Path, plant: str) -> None:
-    """What was begun is cleared away, and the status says that the run does not go on."""
+def test_a_driver_that_is_asked_to_end(policy: Callable[[Path], str], tmp_path: Path) -> None:
+    """What was begun is cleared away, and the status says that the run does not go on.
+
+    By Ctrl-C, which Java and Spark's workers get, too; that SIGTERM ends a run as well is a test of every command.
+    """
     root, temporary = tmp_path / "r", tmp_path / "temporary"
+    plant = "os.killpg(0, signal.SIGINT)"
     done = ended_driver(policy(root), root, temporary, plant)
     assert done.returncode == 3, done.stderr[-3000:]
     assert done.stderr.splitlines()[-1] == "privrisk: stopped by a signal before the run ended."
@@ -164,18 +169,14 @@ def test_a_driver_that_is_asked_to_end(policy: Callable[[Path], str], tmp_path: 
 
 
 def test_failing_tasks_lost_executors_and_speculation_on_a_cluster(
-    privrisk: Privrisk,
     policy: Callable[[Path], str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     java_options: str,
+    straight: dict[str, str],
 ) -> None:
     """Two executors are killed, six tasks fail after their work, slow ones run twice."""
     monkeypatch.setenv("RELEASE_KEY", KEY)
-    straight = privrisk(
-        policy(tmp_path / "s"), "--run-id", "r1", "--set=guarantee.key=env:RELEASE_KEY", root=tmp_path / "s"
-    )
-    assert straight.code == 0, straight.err
     root, marks = tmp_path / "r", tmp_path / "marks"
     file = policy(root)
     package = failing_package(tmp_path, marks)
@@ -200,5 +201,5 @@ def test_failing_tasks_lost_executors_and_speculation_on_a_cluster(
     names = [path.name for path in marks.iterdir()]
     assert {"killed-0", "killed-1"} < set(names)
     assert sum(name.startswith("failed-") for name in names) == 6
-    assert digests(root) == digests(straight.root)
+    assert digests(root) == straight
     assert charged(root) == CHARGED

@@ -9,17 +9,18 @@ import json
 import os
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from kills import copied, killed_after
 from product import Privrisk, Ran
 from pyspark.sql import SparkSession
-from small_release import CHARGED, KINDS, charged, digests, policy, write_table
+from small_release import CHARGED, KEY, KINDS, charged, digests, policy, write_table
 
 from privrisk_spark.runs.sealing import verify
 
-KILLS = int(os.environ.get("PRIVRISK_KILLS", "5"))
+KILLS = int(os.environ.get("PRIVRISK_KILLS", "3"))
 SEED = int(os.environ.get("PRIVRISK_KILLS_SEED", "2026"))
 
 
@@ -42,20 +43,22 @@ def look(root: Path, straight: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_the_moment_the_next_run_is_the_one_release(
-    spark: SparkSession, privrisk: Privrisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    spark: SparkSession,
+    privrisk: Privrisk,
+    undisturbed: Callable[..., Ran],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
 ) -> None:
-    monkeypatch.setenv("RELEASE_KEY", "3c" * 32)
+    monkeypatch.setenv("RELEASE_KEY", KEY)
     table = write_table(tmp_path)
     more = [("output.files", 2), *([("guarantee.key", "env:RELEASE_KEY")] if kind == "dp" else [])]
 
     def run(root: Path, file: str) -> Ran:
         return privrisk(file, "--run-id", "r1", root=root)
 
-    straight_file = policy(kind, table, tmp_path / "straight", *more)
-    begun = time.monotonic()
-    ran = run(tmp_path / "straight", straight_file)
-    assert ran.code == 0, ran.err
-    seconds, straight = time.monotonic() - begun, digests(tmp_path / "straight")
+    whole = undisturbed(kind, 2)
+    seconds, straight = sum(whole.summary["seconds"].values()), digests(whole.root)
     chance = random.Random(f"{SEED} {kind}")
     alive = 0
     for number in range(KILLS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 import small_release
 from azure_server import CONTAINER
-from product import Privrisk, Ran
+from product import Privrisk, Ran, production_batches, release
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from typer.testing import CliRunner
@@ -81,60 +81,86 @@ def released(
     return privrisk(file, "--run-id", run_id, root=root, output=output)
 
 
-@pytest.mark.parametrize("kind", small_release.KINDS)
-@pytest.mark.parametrize("counting", ["dense", "sorted", "shuffle"])
+@pytest.fixture(scope="module")
+def on_disk(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Ran]:
+    """``on_disk(kind, *changes)``: release r1 of the table in a file, whose output is a directory; made once each."""
+    made: dict[str, Ran] = {}
+
+    def ran(kind: str, *more: tuple[str, Any]) -> Ran:
+        name = repr((kind, more))
+        if name not in made:
+            root = tmp_path_factory.mktemp("disk")
+            pq.write_table(table(), root / "table.parquet")
+            with pytest.MonkeyPatch.context() as patch, production_batches(spark):
+                patch.setenv("RELEASE_KEY", KEY)
+                made[name] = released(release, root / "x", kind, str(root / "table.parquet"), *more)
+            assert made[name].code == 0, made[name].err
+        return made[name]
+
+    return ran
+
+
+@pytest.mark.parametrize(("kind", "counting"), [("risk", "dense"), ("risk", "shuffle"), ("dp", "dense")])
 def test_the_bytes_are_those_of_a_disk(
-    privrisk: Privrisk, store: ObjectStore, tmp_path: Path, kind: str, counting: str
+    privrisk: Privrisk,
+    on_disk: Callable[..., Ran],
+    store: ObjectStore,
+    tmp_path: Path,
+    kind: str,
+    counting: str,
 ) -> None:
-    if kind == "dp" and counting != "dense":
-        pytest.skip("a private release counts otherwise")
-    plan = [("counting.plan", counting)] if kind == "risk" else []
-    pq.write_table(table(), tmp_path / "table.parquet")
-    on_disk = released(privrisk, tmp_path / "disk", kind, str(tmp_path / "table.parquet"), *plan)
-    assert on_disk.code == 0, on_disk.err
+    """Where counts are looked up, and where they are joined."""
+    plan = [("counting.plan", counting)] if counting != "dense" else []
+    wanted = on_disk(kind)
     path = upload(store, tmp_path)
     scratch = f"s3://{BUCKET}/{store.location.path}/scratch"
     ran = released(privrisk, tmp_path / "objects", kind, path, ("run.scratch", scratch), *plan)
     assert ran.code == 0, ran.err
-    assert small_release.digests(ran.root) == small_release.digests(on_disk.root)
+    assert small_release.digests(ran.root) == small_release.digests(wanted.root)
     assert ran.manifest["rows"] > 0
     names = sorted(entry.name for entry in store.entries())
     assert names == ["table/_SUCCESS", *(f"table/part-{i}.parquet" for i in range(3))], "scratch is gone"
     for file in ran.root.rglob("*"):
         if file.is_file():
             assert SECRET.encode() not in file.read_bytes()
-    if kind == "risk":
-        there = [pq.read_table(run.root / "vault" / "decisions").sort_by("id") for run in (ran, on_disk)]
+    if kind == "risk" and not plan:
+        there = [pq.read_table(run.root / "vault" / "decisions").sort_by("id") for run in (ran, wanted)]
         assert there[0].equals(there[1])
+    if kind == "risk":
         assert ran.manifest["input"]["files"] == {"expected": 3, "processed": 3}
 
 
 @pytest.mark.parametrize(
-    ("kind", "shared", "written"),
-    [("risk", False, "parquet"), ("risk", True, "csv"), ("dp", False, "parquet"), ("dp", True, "parquet")],
+    ("kind", "shared", "written"), [("risk", False, "parquet"), ("risk", True, "csv"), ("dp", True, "parquet")]
 )
 def test_a_release_in_a_store_is_that_of_a_disk_but_for_its_place(
-    privrisk: Privrisk, store: ObjectStore, spark: SparkSession, tmp_path: Path, kind: str, shared: bool, written: str
+    privrisk: Privrisk,
+    on_disk: Callable[..., Ran],
+    store: ObjectStore,
+    spark: SparkSession,
+    tmp_path: Path,
+    kind: str,
+    shared: bool,
+    written: str,
 ) -> None:
     """CSV, too: lines that tasks put together have no disk to lie on either."""
     pq.write_table(table(), tmp_path / "table.parquet")
     path, base = str(tmp_path / "table.parquet"), f"s3://{BUCKET}/{store.location.path}"
-    form = [("output.format", written)]
+    form = [("output.format", written)] if written != "parquet" else []
     output, scratch = f"{base}/out", [("run.scratch", f"{base}/scratch"), *form] if shared else form
-    on_disk = released(privrisk, tmp_path / "disk", kind, path, *form)
-    assert on_disk.code == 0, on_disk.err
+    wanted = on_disk(kind, *form)
     ran = released(privrisk, tmp_path / "x", kind, path, *scratch, output=output)
     assert ran.code == 0, ran.err
     assert ran.status["message"] == f"release at {output}/releases/r1"
     names = {entry.name for entry in store.entries()}
-    there = {file.relative_to(on_disk.root).as_posix() for file in (on_disk.root / "out").rglob("*") if file.is_file()}
+    there = {file.relative_to(wanted.root).as_posix() for file in (wanted.root / "out").rglob("*") if file.is_file()}
     assert names == there, "nothing else is there, and nothing stays of the commit"
     for name in names - {"out/manifest.json", "out/releases/r1/manifest.json", "out/releases/r1/report.html"}:
-        assert store.read(name).content == (on_disk.root / name).read_bytes(), name
+        assert store.read(name).content == (wanted.root / name).read_bytes(), name
     manifest = json.loads(store.read("out/manifest.json").content)
     same = {"sequence", "run_id", "date", "rows", "guarantee", "data", "checks"}
     assert {name: manifest[name] for name in same & manifest.keys()} == {
-        name: on_disk.manifest[name] for name in same & manifest.keys()
+        name: wanted.manifest[name] for name in same & manifest.keys()
     }
     assert not list((ran.root / "vault").rglob(".*")), "nothing is left in the vault"
     places = Output(path=output, vault="v", format=written)
@@ -161,15 +187,16 @@ def test_a_release_in_a_store_is_that_of_a_disk_but_for_its_place(
 
 @pytest.mark.parametrize("kind", ["az", "gs"])
 def test_of_azure_and_google_the_same(
-    privrisk: Privrisk, request: pytest.FixtureRequest, tmp_path: Path, kind: Literal["az", "gs"]
+    privrisk: Privrisk,
+    on_disk: Callable[..., Ran],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    kind: Literal["az", "gs"],
 ) -> None:
     """Table, intermediate results and two releases, the second of which takes the place of the first."""
     request.getfixturevalue({"az": "azure", "gs": "google"}[kind])
     there = ObjectStore(Location(kind, CONTAINER if kind == "az" else BUCKET, uuid4().hex), retry_seconds=5)
     base = str(there.location)
-    pq.write_table(table(), tmp_path / "table.parquet")
-    on_disk = released(privrisk, tmp_path / "disk", "risk", str(tmp_path / "table.parquet"))
-    assert on_disk.code == 0, on_disk.err
     upload(there, tmp_path)
     places = ("run.scratch", f"{base}/scratch")
     for number in (1, 2):
@@ -178,7 +205,7 @@ def test_of_azure_and_google_the_same(
         )
         assert ran.code == 0, ran.err
         assert json.loads(there.read("out/manifest.json").content)["sequence"] == number
-        for name, digest in small_release.digests(on_disk.root).items():
+        for name, digest in small_release.digests(on_disk("risk").root).items():
             content = there.read(f"out/releases/r{number}/data/{name}").content
             assert hashlib.sha256(content).hexdigest() == digest
     names = {entry.name.partition("/")[0] for entry in there.entries()}
@@ -223,41 +250,44 @@ def test_a_store_that_cannot_be_written_is_said_before_any_work(
 
 
 def test_killed_while_it_publishes_the_next_run_ends_the_commit_or_begins_anew(
-    privrisk: Privrisk, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    privrisk: Privrisk,
+    on_disk: Callable[..., Ran],
+    store: ObjectStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Each attempt goes on with what the one before it left there, and is killed one step later."""
+
     class Killed(BaseException):
         pass
 
-    pq.write_table(table(), tmp_path / "table.parquet")
-    straight = released(privrisk, tmp_path / "disk", "dp", str(tmp_path / "table.parquet"))
     path = str(tmp_path / "table.parquet")
-    for number, name in enumerate(("create", "upload", "replace", "remove")):
-        output, root = f"s3://{BUCKET}/{store.location.path}/out-{number}", tmp_path / str(number)
-        first = released(
-            privrisk, tmp_path / "other", "risk", str(tmp_path / "table.parquet"), output=output, run_id="r0"
-        )
-        assert first.code == 0, first.err
+    pq.write_table(table(), path)
+    output, root = f"s3://{BUCKET}/{store.location.path}/out", tmp_path / "x"
+    first = released(privrisk, tmp_path / "other", "risk", path, output=output, run_id="r0")
+    assert first.code == 0, first.err
+
+    def kill(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    for name in ("create", "upload", "replace", "remove"):
         with monkeypatch.context() as patch:
-
-            def kill(*_: Any, **__: Any) -> None:
-                raise Killed
-
             patch.setattr("privrisk_spark.runs.object_output.ObjectOutput.held", lambda self: nullcontext())
             patch.setattr(ObjectStore, name, kill)
             with pytest.raises(Killed):
                 released(privrisk, root, "dp", path, output=output)
-        current = json.loads(store.read(f"out-{number}/manifest.json").content)
-        assert current["run_id"] == ("r1" if name == "remove" else "r0")
-        ran = released(privrisk, root, "dp", path, output=output)
-        assert ran.code == 0, ran.err
-        assert small_release.charged(root) == small_release.CHARGED
-        below = f"out-{number}/releases/r1/data/"
-        found = {
-            entry.name.removeprefix(below): hashlib.sha256(store.read(entry.name).content).hexdigest()
-            for entry in store.entries(below)
-        }
-        assert found == small_release.digests(straight.root)
-        assert not [entry.name for entry in store.entries(f"out-{number}/.publishing")]
+        current = json.loads(store.read("out/manifest.json").content)
+        assert current["run_id"] == ("r1" if name == "remove" else "r0"), name
+    ran = released(privrisk, root, "dp", path, output=output)
+    assert ran.code == 0, ran.err
+    assert small_release.charged(root) == small_release.CHARGED
+    below = "out/releases/r1/data/"
+    found = {
+        entry.name.removeprefix(below): hashlib.sha256(store.read(entry.name).content).hexdigest()
+        for entry in store.entries(below)
+    }
+    assert found == small_release.digests(on_disk("dp").root)
+    assert not [entry.name for entry in store.entries("out/.publishing")]
 
 
 def test_the_python_interface_opens_what_lies_in_a_store(
@@ -294,8 +324,9 @@ def test_tables_that_cannot_be_read_are_named(privrisk: Privrisk, store: ObjectS
         return " ".join(ran.err.split())
 
     base = f"s3://{BUCKET}/{store.location.path}"
-    assert "table.path" in refused(f"{base}/nothing")
-    assert "there is nothing there" in refused(f"{base}/nothing")
+    said = refused(f"{base}/nothing")
+    assert "table.path" in said
+    assert "there is nothing there" in said
     upload(store, tmp_path)
     store.write("table/part-9.parquet", b"PAR1 no more")
     assert "file part-9.parquet cannot be read as parquet" in refused(f"{base}/table")

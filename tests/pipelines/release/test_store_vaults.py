@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ import small_release
 from naive_releases import tables, writer
 from product import Privrisk, Ran
 from pyspark.sql import SparkSession
-from small_release import CHARGED, charged, digests
+from small_release import CHARGED, KEY, charged, digests
 from typer.testing import CliRunner
 
 import privrisk_spark as pr
@@ -23,6 +24,7 @@ from benchmarks.s3_server import BUCKET, SECRET
 from privrisk_spark.cli.app import app
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release import encoded
+from privrisk_spark.runs import keystore
 from privrisk_spark.runs.keystore import VaultKey
 from privrisk_spark.runs.vaults import StoreVault
 from privrisk_spark.runs.workplace import Workplace
@@ -66,13 +68,17 @@ def left(store: ObjectStore, run_id: str) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("kind", small_release.KINDS)
 def test_the_release_is_that_with_a_directory_and_so_is_what_the_run_leaves(
-    privrisk: Privrisk, store: ObjectStore, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    privrisk: Privrisk,
+    undisturbed: Callable[..., Ran],
+    store: ObjectStore,
+    table: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
 ) -> None:
-    monkeypatch.setenv("RELEASE_KEY", "3c" * 32)
+    monkeypatch.setenv("RELEASE_KEY", small_release.KEY)
     key = [("guarantee.key", "env:RELEASE_KEY")] if kind == "dp" else []
-    disk, there = tmp_path / "disk", tmp_path / "there"
-    on_disk = privrisk(small_release.policy(kind, table, disk, *key), "--run-id", "r1", root=disk)
-    assert on_disk.code == 0, on_disk.err
+    disk, there = undisturbed(kind).root, tmp_path / "there"
     file = small_release.policy(kind, table, there, *key)
     ran = privrisk(file, "--run-id", "r1", root=there, vault=vault_of(store))
     assert ran.code == 0, ran.err
@@ -116,55 +122,61 @@ POINTS: dict[str, tuple[Any, str, bool]] = {
     "after all is kept, before publication": (StoreVault, "keep", True),
     "before the key is destroyed": (VaultKey, "destroy", False),
 }
+"""In the order of a run."""
 
 
-@pytest.mark.parametrize("point", POINTS)
 def test_another_machine_makes_the_release_that_was_begun(
     privrisk: Privrisk,
+    undisturbed: Callable[..., Ran],
     store: ObjectStore,
     table: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    point: str,
 ) -> None:
-    """The first machine is lost with all that only its disk had; of the ledger nothing is lost."""
+    """Each machine is lost with all that only its disk had, one step later than the last; of the ledger nothing is.
+
+    The first key that is drawn is `KEY`, and any other would be another.
+    """
 
     class Lost(BaseException):
         pass
 
     root = tmp_path / "r"
     file = small_release.policy("dp", table, root)
-    owner, name, afterwards = POINTS[point]
-    original: Callable[..., Any] = getattr(owner, name)
+    drawn = iter([bytes.fromhex(KEY)])
+    monkeypatch.setattr(keystore, "secrets", SimpleNamespace(token_bytes=lambda size: next(drawn, os.urandom(size))))
+    for number, (point, (owner, name, afterwards)) in enumerate(POINTS.items()):
+        original: Callable[..., Any] = getattr(owner, name)
+        at_machine(monkeypatch, tmp_path / f"machine-{number}")
+        with monkeypatch.context() as patch:
 
-    def stopping(*arguments: Any, **options: Any) -> None:
-        if afterwards:
-            original(*arguments, **options)
-        patch.setattr(StoreVault, "_put", lambda *_: set())
-        raise Lost
+            def stopping(
+                *arguments: Any,
+                original: Callable[..., Any] = original,
+                afterwards: bool = afterwards,
+                patch: pytest.MonkeyPatch = patch,
+                **options: Any,
+            ) -> None:
+                if afterwards:
+                    original(*arguments, **options)
+                patch.setattr(StoreVault, "_put", lambda *_: set())
+                raise Lost
 
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, name, stopping)
-        with pytest.raises(Lost):
-            privrisk(file, "--run-id", "r1", root=root, vault=vault_of(store))
-    keys = [one for one in names(store) if one.startswith("vault/keys/") and one.endswith(".key")]
-    secret = store.read(keys[0]).content.hex() if keys else None
-    assert (secret is None) == (point == "before a key")
-    at_machine(monkeypatch, tmp_path / "other")
+            patch.setattr(owner, name, stopping)
+            with pytest.raises(Lost):
+                privrisk(file, "--run-id", "r1", root=root, vault=vault_of(store))
+        keys = [one for one in names(store) if one.startswith("vault/keys/") and one.endswith(".key")]
+        assert [store.read(one).content.hex() for one in keys] == ([KEY] if number else []), point
+        published = (root / "out" / "manifest.json").exists()
+        assert published == (point == "before the key is destroyed"), point
+    at_machine(monkeypatch, tmp_path / "last")
     ran = privrisk(file, "--run-id", "r1", root=root, vault=vault_of(store))
     assert ran.code == 0, ran.err
     assert charged(root) == CHARGED, "spent once"
     assert not [one for one in names(store) if one.startswith("vault/keys/")]
     # One that was published before it was lost is not made again, and its vault has what was kept until then.
     assert "report.html" in left(store, "r1")
-    if secret is not None:
-        monkeypatch.setenv("FIRST_KEY", secret)
-        s = tmp_path / "s"
-        straight = privrisk(
-            small_release.policy("dp", table, s), "--run-id", "r1", "--set=guarantee.key=env:FIRST_KEY", root=s
-        )
-        assert straight.code == 0, straight.err
-        assert digests(s) == digests(root)
+    assert digests(root) == digests(undisturbed("dp").root)
 
 
 def test_a_failed_run_says_so_and_leaves_what_explains_it(
