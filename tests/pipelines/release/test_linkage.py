@@ -147,7 +147,6 @@ def test_the_risk_after_linkage_is_the_literal_one(
 @pytest.mark.parametrize(
     ("plan", "form"),
     [
-        ("dense", "{form: linear}"),
         ("sorted", "{form: linear}"),
         # What attributes weigh together stays with the released ones.
         ("dense", "{form: interaction, interactions: [{columns: [age, sex], weight: 3}]}"),
@@ -169,12 +168,6 @@ def test_a_table_that_is_its_own_dictionary_knows_no_added_attribute(
     added = {f"p{i}": 0.5 * 3 + 0.25 * 1 for i in range(0, 60, 3)} | {"p1": 3.0}
     more = math.fsum(weight / decisions.loc[person, "consistent"] for person, weight in added.items())
     assert facts["linked_risk"]["mean"] - facts["unlinked_risk"]["mean"] == pytest.approx(more / 60, rel=1e-9)
-
-
-def test_without_linkage_nothing_is_said_of_it(privrisk: Privrisk, small: Path) -> None:
-    ran = privrisk(str(small))
-    assert ran.summary["linkage"] is None
-    assert '<h2 id="linkage">' not in (ran.root / "vault" / "report.html").read_text()
 
 
 def test_faults_of_the_linkage_table_end_the_run(privrisk: Privrisk, linkable: Path) -> None:

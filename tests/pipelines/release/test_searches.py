@@ -26,52 +26,52 @@ def decisions_of(ran: Ran) -> pd.DataFrame:
     return pd.read_parquet(ran.root / "vault" / "decisions").sort_values("id", ignore_index=True)
 
 
-AGGREGATE = ["auto", "aggregate", "exhaustive"]
-
-
 @pytest.mark.parametrize(
-    ("problem", "searches"),
+    ("problem", "searches", "joined"),
     [
-        ("{problem: max-aggregate, lambda: 0.01", AGGREGATE),
-        ("{problem: max-aggregate, lambda: 0.040856, kappa: 2, zero_phi: floor", AGGREGATE),
-        ("{problem: min-risk, utility_at_least: 3", ["exact", "branch_and_bound", "btda", "exhaustive"]),
-        ("{problem: max-utility, risk_at_most: 0.1", ["auto", "exhaustive", "branch_and_bound"]),
-        ("{problem: min-risk-minus-utility, lambda: 0.03", ["auto", "exhaustive", "branch_and_bound"]),
+        ("{problem: max-aggregate, lambda: 0.040856, kappa: 2, zero_phi: floor", ["aggregate", "auto"], False),
+        ("{problem: min-risk, utility_at_least: 3", ["exact", "branch_and_bound", "btda"], True),
+        ("{problem: max-utility, risk_at_most: 0.1", ["auto", "branch_and_bound"], False),
+        ("{problem: min-risk-minus-utility, lambda: 0.03", ["auto", "branch_and_bound"], False),
     ],
 )
 def test_exact_searches_write_the_same_release(
-    privrisk: Privrisk, small: Path, tmp_path: Path, problem: str, searches: list[str]
+    privrisk: Privrisk, small: Path, tmp_path: Path, problem: str, searches: list[str], joined: bool
 ) -> None:
-    """By the plans dense and sorted, over the table or record by record, ties included."""
+    """By the plans dense and sorted, over the table or record by record, ties included; and by joins.
+
+    Joined counts go to the search that looks at all nodes, which is what 'auto' is on this table.
+    """
+    weights = "--set=risk.sensitivity.node_weights={city: {Ulm: 0.05, Kiel: 3}}"
     first, *others = [
-        privrisk(
-            str(small),
-            f"--set=decision={problem}, method: {search}}}",
-            "--set=risk.sensitivity.node_weights={city: {Ulm: 0.05, Kiel: 3}}",
-            root=tmp_path / search,
-        )
+        privrisk(str(small), f"--set=decision={problem}, method: {search}}}", weights, root=tmp_path / search)
         for search in searches
     ]
     wanted = decisions_of(first)
     assert wanted.filter(like="level_").drop_duplicates().shape[0] > 1, "records differ"
-    for other, search in zip(others, searches[1:], strict=True):
-        assert bytes_of(other) == bytes_of(first)
-        found = decisions_of(other)
+    if "auto" in searches:
+        auto = others[0] if first.root.name != "auto" else first
+        assert set(decisions_of(auto)["method"]) == {"exhaustive"}
+    for ran, search in zip((first, *others), searches, strict=True):
+        assert bytes_of(ran) == bytes_of(first)
+        found = decisions_of(ran)
         single = search in ("branch_and_bound", "btda", "aggregate")
         assert ("gap" in found.columns) == single
         if single:
-            assert not found.pop("gap").any()
-            assert other.summary["plan"] == "sorted"
-        pd.testing.assert_frame_equal(found.drop(columns="method"), wanted.drop(columns="method"), rtol=1e-12)
-        assert other.manifest["guarantee"]["status"] == "proved"
-    joined = privrisk(
-        str(small),
-        f"--set=decision={problem}, method: exhaustive}}",
-        "--set=risk.sensitivity.node_weights={city: {Ulm: 0.05, Kiel: 3}}",
-        "--set=counting.plan=shuffle",
-        root=tmp_path / "shuffle",
-    )
-    assert bytes_of(joined) == bytes_of(first)
+            assert not found["gap"].any()
+            assert ran.summary["plan"] == "sorted"
+        same = [name for name in found if name not in ("method", "gap")]
+        pd.testing.assert_frame_equal(found[same], wanted[same], rtol=1e-12)
+        assert ran.manifest["guarantee"]["status"] == "proved"
+    if joined:
+        by_joins = privrisk(
+            str(small),
+            f"--set=decision={problem}, method: exhaustive}}",
+            weights,
+            "--set=counting.plan=shuffle",
+            root=tmp_path / "shuffle",
+        )
+        assert bytes_of(by_joins) == bytes_of(first)
     if "max-utility" in problem:
         assert wanted["risk"].max() <= 0.1
         assert first.manifest["guarantee"]["parameters"]["risk_at_most"] == 0.1
@@ -101,13 +101,8 @@ def test_what_minimum_cuts_cannot_do_is_enumerated(privrisk: Privrisk, small: Pa
 
 
 def test_a_ceiling_is_kept_or_the_run_says_why_not(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    """That it is kept where it can be is above."""
     asked = "--set=decision={problem: max-utility, risk_at_most: %s}"
-    loose = privrisk(str(small), asked % 2, root=tmp_path / "loose")
-    assert decisions_of(loose).filter(like="level_").to_numpy().sum() == 0, "nothing need be generalized"
-    tight = privrisk(str(small), asked % 0.05, root=tmp_path / "tight")
-    assert tight.code == 0, tight.err
-    assert decisions_of(tight)["risk"].max() <= 0.05
-    assert decisions_of(tight)["utility"].mean() < decisions_of(loose)["utility"].mean()
     constant = "--set=risk.sensitivity.form=constant"
     impossible = privrisk(str(small), asked % 0.001, constant, root=tmp_path / "impossible")
     assert impossible.code == 2
@@ -118,14 +113,6 @@ def test_a_ceiling_is_kept_or_the_run_says_why_not(privrisk: Privrisk, small: Pa
     assert suppressed.code == 0, suppressed.err
     assert set(pq.read_table(suppressed.data).to_pandas()["city"]) == {"*"}
     assert "Records for which that is impossible are fully suppressed." in suppressed.manifest["guarantee"]["statement"]
-
-
-def test_a_penalty_trades_risk_for_utility(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
-    asked = "--set=decision={problem: min-risk-minus-utility, lambda: %s}"
-    free, dear = (decisions_of(privrisk(str(small), asked % rate, root=tmp_path / str(rate))) for rate in (0, 9))
-    assert free["risk"].max() == 0
-    assert free["utility"].max() == 0, "fully suppressed"
-    assert dear.filter(like="level_").to_numpy().sum() == 0
 
 
 def test_the_aggregate_model_jumps(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
@@ -176,34 +163,34 @@ def test_what_is_not_proved_is_called_heuristic(privrisk: Privrisk, small: Path,
     assert stages["guarantee"]["status"] == "heuristic"
 
 
-@pytest.mark.parametrize("form", ["multiplicative", "linear"])
+@pytest.mark.parametrize(
+    ("kind", "priors", "form"),
+    [("bayes", (", prior: 0.3", ", prior: 0.7"), "multiplicative"), ("minimax", ("", ""), "linear")],
+)
 def test_record_searches_against_several_dictionaries(
-    privrisk: Privrisk, small: Path, tmp_path: Path, form: str
+    privrisk: Privrisk, small: Path, tmp_path: Path, kind: str, priors: tuple[str, str], form: str
 ) -> None:
     """The expected and the largest risk over the table and a part of it; Φ as a product, and infinite weights."""
     table = pd.read_csv(tmp_path / "table.csv", sep=";")
     table.iloc[::3].to_parquet(tmp_path / "part.parquet")
     columns = "{age: age, sex: sex, city: city}"
     members = "[{name: own, kind: self%s}, {name: part, kind: table, path: %s, columns: %s%s}]"
-    for kind, priors in (("bayes", (", prior: 0.3", ", prior: 0.7")), ("minimax", ("", ""))):
-        dictionary = (
-            f"{{kind: {kind}, members: {members % (priors[0], tmp_path / 'part.parquet', columns, priors[1])}}}"
+    dictionary = f"{{kind: {kind}, members: {members % (priors[0], tmp_path / 'part.parquet', columns, priors[1])}}}"
+    runs = [
+        privrisk(
+            str(small),
+            f"--set=dictionary={dictionary}",
+            f"--set=decision.method={method}",
+            f"--set=risk.sensitivity.form={form}",
+            "--set=risk.sensitivity.node_weights={city: {Ulm: .inf, Kiel: 0.5}}",
+            root=tmp_path / method,
         )
-        runs = [
-            privrisk(
-                str(small),
-                f"--set=dictionary={dictionary}",
-                f"--set=decision.method={method}",
-                f"--set=risk.sensitivity.form={form}",
-                "--set=risk.sensitivity.node_weights={city: {Ulm: .inf, Kiel: 0.5}}",
-                root=tmp_path / kind / method,
-            )
-            for method in ("exact", "branch_and_bound")
-        ]
-        assert bytes_of(runs[0]) == bytes_of(runs[1])
-        one, other = map(decisions_of, runs)
-        assert one["risk"].max() < float("inf")
-        pd.testing.assert_frame_equal(one.drop(columns="method"), other.drop(columns=["method", "gap"]), rtol=1e-12)
+        for method in ("exact", "branch_and_bound")
+    ]
+    assert bytes_of(runs[0]) == bytes_of(runs[1])
+    one, other = map(decisions_of, runs)
+    assert one["risk"].max() < float("inf")
+    pd.testing.assert_frame_equal(one.drop(columns="method"), other.drop(columns=["method", "gap"]), rtol=1e-12)
 
 
 def test_infinite_weights_are_refused_before_anything_is_decided(
