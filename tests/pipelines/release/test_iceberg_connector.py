@@ -80,7 +80,9 @@ def test_each_release_is_a_snapshot_that_the_connector_reads(
 ) -> None:
     root, name = tmp_path / "x", f"of_{date_column}".lower()
     lakes.configure(monkeypatch, place / "lake")
-    table = small_release.write_table(tmp_path)
+    table, rows = tmp_path / "table.csv", small_release.rows()[:500]
+    table.write_text("\n".join(["age;city", *rows]) + "\n")
+    days = (20, 21, 22) if date_column else (20, 21)
     lake = {
         "format": "iceberg",
         "catalog": f"tests.lake.{name}",
@@ -96,24 +98,24 @@ def test_each_release_is_a_snapshot_that_the_connector_reads(
     def of(day: int) -> list[dict[str, Any]]:
         return published(root, f"r{day}", **({date_column: dt.date(2026, 11, day)} if date_column else {}))
 
-    for day in (20, 21, 22):
+    for day in days:
         released(day)
         with table.open("a") as more:
             more.write("20;Ulm\n" * 50)
-    table.write_text("\n".join(["age;city", *small_release.rows(), *(["20;Ulm"] * 100)]) + "\n")
-    assert "Already released" in released(22).out
+    table.write_text("\n".join(["age;city", *rows, *(["20;Ulm"] * 50 * (len(days) - 1))]) + "\n")
+    assert "Already released" in released(days[-1]).out
     # The connector's catalog is one of directories; it finds the table by the name that such a catalog gives metadata.
     found = lakes.catalog(place / "lake").load_table(f"lake.{name}")
     metadata = Path(lakes.metadata_of(found))
     shutil.copy(metadata, metadata.with_name("v1.metadata.json"))
     metadata.with_name("version-hint.text").write_text("1")
     there = connector(f"SELECT * FROM lake.lake.{name}.snapshots ORDER BY committed_at")
-    assert [dict(one["summary"])["privrisk.run_id"] for one in there] == ["r20", "r21", "r22"]
+    assert [dict(one["summary"])["privrisk.run_id"] for one in there] == [f"r{day}" for day in days]
     for i, one in enumerate(there):
-        days = [20, 21, 22][: i + 1] if date_column else [20 + i]
-        rows = connector(f"SELECT * FROM lake.lake.{name} VERSION AS OF {one['snapshot_id']}")
-        assert ordered(rows) == ordered([row for day in days for row in of(day)])
-        assert len(rows) == (sum(4000 + 50 * j for j in range(i + 1)) if date_column else 4000 + 50 * i)
+        shown = days[: i + 1] if date_column else days[i : i + 1]
+        found_rows = connector(f"SELECT * FROM lake.lake.{name} VERSION AS OF {one['snapshot_id']}")
+        assert ordered(found_rows) == ordered([row for day in shown for row in of(day)])
+        assert len(found_rows) == (sum(500 + 50 * j for j in range(i + 1)) if date_column else 500 + 50 * i)
     if date_column:
         of_day = connector(f"SELECT * FROM lake.lake.{name} WHERE day = DATE '2026-11-21'")
         assert ordered(of_day) == ordered(of(21))

@@ -59,13 +59,14 @@ def test_a_release_is_what_the_documents_say(privrisk: Privrisk, small: Path) ->
     summary = ran.summary
     assert summary["rows"] == 60
     assert summary["risk_after"]["mean"] == pytest.approx(decisions["risk"].mean(), rel=1e-12)
+    assert summary["linkage"] is None
     assert summary["utility"]["min"] == decisions["utility"].min() == 3
     assert summary["risk_after"]["mean"] < summary["risk_before"]["mean"]
     assert set(summary["seconds"]) >= {"read", "encode", "count", "decide"}
     assert ran.status == {
         "run_id": "one", "phase": "published", "code": 0, "message": f"release at {target}", "what_to_do": "",
     }  # fmt: skip
-    assert (vault / "report.html").exists()
+    assert '<h2 id="linkage">' not in (vault / "report.html").read_text()
     assert "every rule holds" in (vault / "contracts" / "release.html").read_text()
     suites = json.loads((vault / "contracts" / "release-facts.json").read_text())
     assert len(suites["expectations"]) >= 5
@@ -76,7 +77,7 @@ def test_the_release_has_the_same_bytes_under_any_partitioning(
 ) -> None:
     seen = []
     lines = (tmp_path / "table.csv").read_text().splitlines()
-    for number, (partitions, order) in enumerate([("1", 1), ("4", -1), ("11", 1)]):
+    for number, (partitions, order) in enumerate([("1", 1), ("11", -1)]):
         root = tmp_path / f"run{number}"
         root.mkdir()
         shuffled = root / "table.csv"
@@ -92,7 +93,7 @@ def test_the_release_has_the_same_bytes_under_any_partitioning(
         assert ran.code == 0, ran.err
         seen.append(digests(ran.data))
     assert len(seen[0]) == 2
-    assert seen[0] == seen[1] == seen[2]
+    assert seen[0] == seen[1]
 
 
 def test_the_same_run_id_returns_the_same_release(privrisk: Privrisk, small: Path) -> None:
@@ -179,25 +180,25 @@ STAGES = (
 )
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_crash_leaves_the_old_release(
-    privrisk: Privrisk, small: Path, monkeypatch: pytest.MonkeyPatch, stage: str
-) -> None:
+def test_a_crash_leaves_the_old_release(privrisk: Privrisk, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = privrisk(str(small), "--run-id", "old")
     data = digests(old.data)
+    new = (str(small), "--run-id", "new", "--set=decision.utility_at_least=2")
 
     def crash(*_: object, **__: object) -> None:
         raise EngineError("planted")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(f"privrisk_spark.pipelines.release.{stage}", crash)
-        broken = privrisk(str(small), "--run-id", "new", "--set=decision.utility_at_least=2")
-    assert broken.code == 3
-    assert broken.status["code"] == 3
-    assert broken.manifest["run_id"] == "old"
-    assert digests(old.data) == data
-    assert [p.name for p in (broken.root / "out" / "releases").iterdir()] == ["old"]
-    mended = privrisk(str(small), "--run-id", "new", "--set=decision.utility_at_least=2")
+    for stage in STAGES:
+        with monkeypatch.context() as patch:
+            patch.setattr(f"privrisk_spark.pipelines.release.{stage}", crash)
+            broken = privrisk(*new)
+        assert broken.code == 3, stage
+        assert "planted" in broken.err
+        assert broken.status["code"] == 3
+        assert broken.manifest["run_id"] == "old"
+        assert digests(old.data) == data
+        assert [p.name for p in (broken.root / "out" / "releases").iterdir()] == ["old"]
+    mended = privrisk(*new)
     assert mended.code == 0
     assert mended.manifest["run_id"] == "new"
 
@@ -212,12 +213,18 @@ def test_a_failed_check_forbids_publication(privrisk: Privrisk, small: Path) -> 
     checks = json.loads((ran.root / "vault" / "checks.json").read_text())
     assert [c["name"] for c in checks if not c["passed"]] == ["smallest class"]
     assert ran.status["code"] == 1
-    for option in ("max_mean_risk=0", "max_risk=0.01", "row_count.at_least=61", "row_count.at_most=59"):
+    for option in ("row_count.at_least=61", "row_count.at_most=59"):
         refused = privrisk(str(small), f"--set=checks.{option}")
         assert refused.code == 1, option
-    verbatim = privrisk(str(small), "--set=checks.forbid_verbatim=true", "--set=decision.utility_at_least=7")
-    assert verbatim.code == 1
-    assert "verbatim" in verbatim.err
+    # Of several that fail, each is named.
+    risks = ("--set=checks.max_mean_risk=0", "--set=checks.max_risk=0.01")
+    several = privrisk(str(small), "--set=checks.forbid_verbatim=true", "--set=decision.utility_at_least=7", *risks)
+    assert several.code == 1
+    checks = json.loads((ran.root / "vault" / "checks.json").read_text())
+    assert [c["name"] for c in checks if not c["passed"]] == ["mean risk", "largest risk", "verbatim records"]
+    for name in ("mean risk", "largest risk", "verbatim"):
+        assert name in several.err
+    assert not (ran.root / "out" / "manifest.json").exists()
 
 
 def test_dry_run_touches_nothing(privrisk: Privrisk, small: Path) -> None:
@@ -227,12 +234,13 @@ def test_dry_run_touches_nothing(privrisk: Privrisk, small: Path) -> None:
     assert "lattice: up to 30 nodes" in ran.out
     assert "counting plan of the table itself: dense" in ran.out
     assert sorted(small.parent.iterdir()) == before
-    run = privrisk(str(small))
-    status = run.status
-    assert privrisk(str(small), "--dry-run", "--set=decision.utility_at_least=8").code == 2
-    assert run.status == status, "the status of the last run is left alone"
-    # It finds what a run would refuse.
-    assert privrisk(str(small), "--dry-run", "--set=decision.utility_at_least=8").code == 2
+    # It finds what a run would refuse, and leaves the status of the last run alone.
+    refused = privrisk(str(small), "--set=decision.utility_at_least=9")
+    status = refused.status
+    assert (refused.code, "Got 9" in status["message"]) == (2, True)
+    dry = privrisk(str(small), "--dry-run", "--set=decision.utility_at_least=8")
+    assert (dry.code, "Got 8" in dry.err) == (2, True)
+    assert dry.status == status
 
 
 def test_dry_run_reads_the_leaves_it_needs_and_says_what_is_not_known(privrisk: Privrisk, small: Path) -> None:
@@ -249,19 +257,19 @@ def test_dry_run_reads_the_leaves_it_needs_and_says_what_is_not_known(privrisk: 
     assert "table: it has no rows" in privrisk(str(small), "--dry-run").err
 
 
-@pytest.mark.parametrize("plan", ["dense", "sorted"])
-@pytest.mark.parametrize("method", ["exact", "aruba"])
-def test_plans_and_methods_agree(privrisk: Privrisk, small: Path, tmp_path: Path, plan: str, method: str) -> None:
-    root = tmp_path / "x"
-    root.mkdir()
-    ran = privrisk(str(small), f"--set=counting.plan={plan}", f"--set=decision.method={method}", "--explain", root=root)
-    assert ran.code == 0, ran.err
-    assert f"counting plan of the table itself: {plan} (forced by counting.plan" in ran.out
-    found = pd.read_parquet(root / "vault" / "decisions").sort_values("id").drop(columns="method")
+def test_plans_and_methods_agree(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
     base = privrisk(str(small))
     expected = pd.read_parquet(base.root / "vault" / "decisions").sort_values("id").drop(columns="method")
-    pd.testing.assert_frame_equal(found.reset_index(drop=True), expected.reset_index(drop=True))
-    assert ran.summary["plan"] == plan
+    for plan, method in (("dense", "aruba"), ("sorted", "exact")):
+        root = tmp_path / plan
+        root.mkdir()
+        asked = (f"--set=counting.plan={plan}", f"--set=decision.method={method}", "--explain")
+        ran = privrisk(str(small), *asked, root=root)
+        assert ran.code == 0, ran.err
+        assert f"counting plan of the table itself: {plan} (forced by counting.plan" in ran.out
+        found = pd.read_parquet(root / "vault" / "decisions").sort_values("id").drop(columns="method")
+        pd.testing.assert_frame_equal(found.reset_index(drop=True), expected.reset_index(drop=True))
+        assert ran.summary["plan"] == plan
 
 
 def one_line(ran: Ran, *parts: str) -> None:
