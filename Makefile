@@ -7,8 +7,9 @@ DEMO ?= demo
 AIRFLOW ?= .venv-airflow
 # Each has a Spark session of its own, of about 2 GB with its Python workers.
 TEST_WORKERS ?= 2
+EXAMPLES ?= half
 
-.PHONY: demo test test-fast machine-code check lint bench site lock clean
+.PHONY: demo test test-thorough test-fast machine-code check lint bench site lock clean
 
 demo: $(VENV)/ready
 	@test -f $(DEMO)/data/SYNTHETIC.md || $(BIN)/privrisk synthesize $(DEMO)/data --rows 20000
@@ -23,11 +24,15 @@ demo: $(VENV)/ready
 # Spark's connectors where these are not: make $(VENV)/connectors; those of Azure likewise: make $(VENV)/azurite; and the
 # check of pages for accessibility: make $(VENV)/axe.
 test: lint machine-code $(VENV)/java $(VENV)/client $(TEST_NEEDS)
-	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder --examples=$(EXAMPLES)
+
+# The same with every random example that a property asks for, where `make test` takes the first half of them.
+test-thorough:
+	$(MAKE) test EXAMPLES=all
 
 # Everything that needs no Spark, with few random examples of each property: while you work.
 test-fast: machine-code
-	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not spark" --few-examples
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not spark" --examples=few
 
 # What the tests run compiled: once for each state of the sources, so that no two processes compile the same.
 machine-code: $(VENV)/ready

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from ledgers import InFile, OnServer
 from postgresql import Server, binaries, server
 from product import Privrisk, Ran, production_batches, release
-from shared import Substitute, sharing, submodules, substitutes
+from shared import Substitute, remember_java_names, sharing, submodules, substitutes
 from sources import needs_spark
 
 from benchmarks import s3_server
@@ -58,8 +58,16 @@ STARTS_SPARK = {
 """Files whose tests start Spark, or import it with a command or Great Expectations, though not themselves."""
 
 
+EXAMPLES: dict[str, Callable[[int], int]] = {
+    "few": lambda asked: min(asked, 8),
+    "half": lambda asked: min(asked, max(20, asked // 2)),
+    "all": lambda asked: asked,
+}
+"""How many random examples of a property are tried that asks for so many: the first ones, in every run the same."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--few-examples", action="store_true", help="few random examples of each property")
+    parser.addoption("--examples", choices=list(EXAMPLES), default="half", help="random examples of each property")
 
 
 def without_spark(config: pytest.Config) -> bool:
@@ -74,19 +82,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
-FEW_EXAMPLES = 8
-"""Of a property in ``make test-fast``; ``make test`` takes as many as each property asks for."""
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what needs Spark, and take few examples where that is asked for."""
+    """Mark what needs Spark, and take as many random examples as are wanted."""
     function = getattr(item, "function", None)
-    if item.config.getoption("--few-examples") and is_hypothesis_test(function):
+    if is_hypothesis_test(function) and not hasattr(function, "examples_asked"):
         # Hypothesis has no other way to change what a test's decorator says.
         usual = getattr(function, "_hypothesis_internal_use_settings", None) or settings.default
-        few = settings(usual, max_examples=min(usual.max_examples, FEW_EXAMPLES))
-        function._hypothesis_internal_use_settings = few  # type: ignore[union-attr]
+        wanted = EXAMPLES[item.config.getoption("--examples")](usual.max_examples)
+        function._hypothesis_internal_use_settings = settings(usual, max_examples=wanted)  # type: ignore[union-attr]
+        function.examples_asked = usual.max_examples  # type: ignore[union-attr]  # of a test with parameters once
     fixtures = getattr(item, "fixturenames", ())
     if "spark" in fixtures or item.path.name in STARTS_SPARK or needs_spark(item.path):
         item.add_marker("spark")
@@ -182,6 +187,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterat
         patch.setattr("pyspark.cloudpickle.cloudpickle._find_imported_submodules", submodules)
         patch.setattr("privrisk_spark.engine.session.check_encryption", lambda _: None)
         patch.setattr("privrisk_spark.engine.session.encrypts", lambda _: True)
+        remember_java_names(patch)
         yield session
     session.stop()
 

@@ -73,3 +73,21 @@ def _below(_: int, __: str) -> dict[str, list[tuple[str, frozenset[str]]]]:
         for depth in range(1, len(parts)):
             found[".".join(parts[:depth])].append((".".join(parts[depth:]), frozenset(parts[depth:])))
     return found
+
+
+def remember_java_names(patch: pytest.MonkeyPatch) -> None:
+    """Packages, classes and their methods are looked up once, not at each use: half of what a driver asks of Java."""
+    from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
+
+    for owner in (JVMView, JavaPackage, JavaClass):
+        patch.setattr(owner, "__getattr__", _remembering(owner.__getattr__, (JavaPackage, JavaClass, JavaMember)))
+
+
+def _remembering(look_up: Callable[[Any, str], Any], kinds: tuple[type, ...]) -> Callable[[Any, str], Any]:
+    def found(self: Any, name: str) -> Any:
+        value = look_up(self, name)
+        if isinstance(value, kinds):
+            vars(self)[name] = value
+        return value
+
+    return found

@@ -8,7 +8,8 @@ import xml.etree.ElementTree
 from types import ModuleType
 
 import pytest
-from shared import submodules
+from py4j.java_gateway import JavaPackage, JVMView
+from shared import remember_java_names, submodules
 
 
 def used() -> object:
@@ -34,3 +35,19 @@ def test_modules_below_those_a_function_uses_are_found_as_they_come_and_go(monke
     # One is gone and another is there: as many as before.
     monkeypatch.setitem(sys.modules, "somewhere_else", ModuleType("somewhere_else"))
     assert submodules(used.__code__, [package]) == literal(names, package)
+
+
+def test_packages_of_java_are_looked_up_once_and_values_at_each_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def look_up(view: JVMView, name: str) -> object:
+        asked.append(name)
+        return JavaPackage(name, None, None) if name == "org" else len(asked)
+
+    monkeypatch.setattr(JVMView, "__getattr__", look_up)
+    remember_java_names(monkeypatch)
+    view, other = object.__new__(JVMView), object.__new__(JVMView)
+    assert view.org is view.org
+    assert other.org is not view.org
+    assert view.value < view.value
+    assert asked == ["org", "org", "value", "value"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import inspect
 import json
 import math
@@ -448,6 +449,7 @@ CONTRACT = ("of", "empty", "plus", "to_dict", "from_dict")
 OTHER_NAMES = {"merge", "merged", "combine", "combined", "__add__", "__iadd__", "__radd__", "join", "joined"}
 
 
+@functools.cache
 def methods() -> dict[tuple[str, str], set[str]]:
     """Methods by module and class."""
     found = {}

@@ -142,9 +142,10 @@ def touches(source: str) -> list[str]:
     return [f"line {line}: {what}" for line, what in sorted(set(found))]
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name not in OF_THEIR_OWN])
-def test_nobody_but_storage_touches_a_disk(name: str) -> None:
-    assert not touches(MODULES[name].read_text())
+def test_nobody_but_storage_touches_a_disk() -> None:
+    found = {name: touches(path.read_text()) for name, path in MODULES.items() if name not in OF_THEIR_OWN}
+    assert len(found) > 300
+    assert not {name: lines for name, lines in found.items() if lines}
 
 
 def test_an_exception_is_one_that_is_needed() -> None:
@@ -172,9 +173,8 @@ PLANTED: Final = [
 """One violation of every kind."""
 
 
-@pytest.mark.parametrize("source", PLANTED)
-def test_a_planted_violation_of_every_kind_is_found(source: str) -> None:
-    assert len(touches(source)) >= 1
+def test_a_planted_violation_of_every_kind_is_found() -> None:
+    assert not [source for source in PLANTED if not touches(source)]
 
 
 INNOCENT: Final = [
