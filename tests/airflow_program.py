@@ -14,7 +14,6 @@ import traceback
 from importlib import import_module
 from typing import Any, NoReturn
 
-
 NEEDED = (
     "airflow.__main__",
     "airflow.cli.commands.dag_command",
