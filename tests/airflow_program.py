@@ -64,7 +64,7 @@ def prepare() -> None:
 
     async def ask() -> None:
         async with AsyncClient(transport=transport, base_url="http://in-process") as client:
-            await client.get("/health/ping")
+            await client.get("/")
 
     asyncio.run(ask())
 
