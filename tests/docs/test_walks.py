@@ -171,7 +171,7 @@ def _outputs(spark: SparkSession) -> dict[str, Any]:
 
 
 ALIKE = {"officer": ("k-anonymity", "policy.yaml", "conf/adult-k-anonymity.yaml")}
-"""Documents with the commands of another one for a policy of another name: as long as they are, one of both is walked."""
+"""Documents with the commands of another one, for a policy of another name: while they are alike, one is walked."""
 
 PRESUMED: dict[str, Callable[[SparkSession], dict[str, Any]]] = {
     "README": _readme,
