@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / ".venv-airflow"
 """Where `make .venv-airflow/ready` puts it; PRIVRISK_AIRFLOW names the directory of another."""
+
+PROGRAM = Path(__file__).with_name("airflow_program.py")
+
+SECONDS = 600
+"""A command that takes longer has failed."""
 
 SPARK = """
 spark.python.daemon.module privrisk_spark.engine.fast.worker_daemon
@@ -35,6 +43,57 @@ def required() -> bool:
     return "airflow" in os.environ.get("PRIVRISK_REQUIRE", "").split(",")
 
 
+def _environment(root: Path, **settings: str) -> dict[str, str]:
+    """Return the environment of Airflow's processes, whose home is below a root."""
+    kept = ("PATH", "JAVA_HOME", "HOME", "LANG", "NUMBA_CACHE_DIR", "SPARK_LAUNCHER_OPTS")
+    connection = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
+    return {
+        # Of the small Java program that puts the real one's command together.
+        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        **{name: os.environ[name] for name in kept if name in os.environ},
+        "AIRFLOW_HOME": str(root / "home"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW_CONN_SPARK_LOCAL": json.dumps(connection),
+        "SPARK_CONF_DIR": str(root / "conf"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PRIVRISK_DAG_APPLICATION": str(ROOT / "jobs" / "release.py"),
+        "PRIVRISK_DAG_CONNECTION": "spark_local",
+        "PRIVRISK_DAG_PYTHON": str(root / "python"),
+        "PRIVRISK_DAG_SPARK_SUBMIT": str(Path(sys.executable).parent / "spark-submit"),
+        "PRIVRISK_DAG_RETRIES": "3",
+        "PRIVRISK_DAG_RETRY_MINUTES": "0",
+        **settings,
+    }
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of Airflow that was started.
+
+    Attributes
+    ----------
+    program : subprocess.Popen
+    log : Path
+        What it says.
+    of_program : Path
+        What the program says that runs it.
+    """
+
+    program: subprocess.Popen[str]
+    log: Path
+    of_program: Path
+
+    def ended(self) -> tuple[int, str]:
+        """Wait for its end; return exit code and log."""
+        assert self.program.stdout is not None
+        ready, _, _ = select.select([self.program.stdout], [], [], SECONDS)
+        answer = self.program.stdout.readline() if ready else ""
+        said = self.log if self.log.exists() else self.of_program
+        assert answer, said.read_text()[-4000:]
+        return int(answer), self.log.read_text()
+
+
 @dataclass(frozen=True)
 class Airflow:
     """A home of Airflow, with an SQLite database and no servers.
@@ -45,46 +104,51 @@ class Airflow:
         ``bin`` of its environment.
     root : Path
         All that Airflow and Spark write for themselves.
+    program : subprocess.Popen
+        :mod:`airflow_program`, which runs its commands.
     """
 
     programs: Path
     root: Path
+    program: subprocess.Popen[str]
 
     @classmethod
     def made(cls, place: Path, root: Path, java_options: str) -> Airflow:
-        made = cls(place / "bin", root)
         (root / "conf").mkdir()
         (root / "conf" / "spark-defaults.conf").write_text(f"{SPARK}{java_options}\n")
         # The project is importable where Spark runs, and not where Airflow does.
         interpreter = root / "python"
         interpreter.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" "$@"\n')
         interpreter.chmod(0o700)
-        migrate = [made.programs / "airflow", "db", "migrate"]
-        done = subprocess.run(migrate, check=False, env=made.environment(), capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-2000:]
+        with (root / "program.log").open("wb") as said:
+            program = subprocess.Popen(
+                [place / "bin" / "python", "-P", PROGRAM],
+                env=_environment(root),
+                cwd=root,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+                start_new_session=True,
+            )
+        made = cls(place / "bin", root, program)
+        code, log = made.started("db", "migrate").ended()
+        assert code == 0, log[-2000:]
         return made
 
     def environment(self, **settings: str) -> dict[str, str]:
-        kept = ("PATH", "JAVA_HOME", "HOME", "LANG", "NUMBA_CACHE_DIR")
-        connection = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
-        return {
-            **{name: os.environ[name] for name in kept if name in os.environ},
-            "AIRFLOW_HOME": str(self.root / "home"),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            "AIRFLOW_CONN_SPARK_LOCAL": json.dumps(connection),
-            "SPARK_CONF_DIR": str(self.root / "conf"),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "PRIVRISK_DAG_APPLICATION": str(ROOT / "jobs" / "release.py"),
-            "PRIVRISK_DAG_CONNECTION": "spark_local",
-            "PRIVRISK_DAG_PYTHON": str(self.root / "python"),
-            "PRIVRISK_DAG_SPARK_SUBMIT": str(Path(sys.executable).parent / "spark-submit"),
-            "PRIVRISK_DAG_RETRIES": "3",
-            "PRIVRISK_DAG_RETRY_MINUTES": "0",
-            **settings,
-        }
+        return _environment(self.root, **settings)
 
-    def start(self, name: str, date: str, root: Path, **settings: str) -> subprocess.Popen[str]:
+    def started(self, *words: str, **settings: str) -> Command:
+        """Start a command of the program ``airflow``; its end must be waited for before the next one."""
+        assert self.program.stdin is not None
+        log = self.root / f"{uuid4().hex}.log"
+        asked = {"words": words, "environment": self.environment(**settings), "log": str(log)}
+        self.program.stdin.write(json.dumps(asked) + "\n")
+        self.program.stdin.flush()
+        return Command(self.program, log, self.root / "program.log")
+
+    def start(self, name: str, date: str, root: Path, **settings: str) -> Command:
         """``airflow dags test`` of a date, with policy, output and vault under a root."""
         settings = {
             "PRIVRISK_DAG_NAME": name,
@@ -93,22 +157,11 @@ class Airflow:
             "PRIVRISK_DAG_VAULT": str(root / "vault"),
             **settings,
         }
-        return subprocess.Popen(
-            [self.programs / "airflow", "dags", "test", f"privrisk_release_{name}", date],
-            env=self.environment(**settings),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        return self.started("dags", "test", f"privrisk_release_{name}", date, **settings)
 
     def run(self, name: str, date: str, root: Path, **settings: str) -> tuple[int, str]:
         """Return exit code and log of a date's test."""
-        started = self.start(name, date, root, **settings)
-        try:
-            log, _ = started.communicate(timeout=600)
-        finally:
-            started.kill()
-        return started.returncode, log
+        return self.start(name, date, root, **settings).ended()
 
     def rows(self, query: str, *values: str) -> list[tuple[Any, ...]]:
         """Ask Airflow's database."""
@@ -137,4 +190,11 @@ class Airflow:
         return b"\n".join(path.read_bytes() for path in sorted((self.root / "home").rglob("*")) if path.is_file())
 
     def end(self) -> None:
+        """Stop it, and what a failed test may have left at work."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.program.pid, signal.SIGTERM)
+        for stream in (self.program.stdin, self.program.stdout):
+            assert stream is not None
+            stream.close()
+        self.program.wait()
         shutil.rmtree(self.root / "home", ignore_errors=True)

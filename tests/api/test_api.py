@@ -62,15 +62,28 @@ COLUMNS = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def policy() -> pr.Policy:
     return pr.Policy(columns=COLUMNS, table={"record_id": "id"}, decision={"utility_at_least": 4})
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def table(spark: SparkSession) -> Iterator[DataFrame]:
     with production_batches(spark):
         yield spark.createDataFrame(ROWS, SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def usual(table: DataFrame, policy: pr.Policy, tmp_path_factory: pytest.TempPathFactory) -> pr.Released:
+    """The release of the table with the run id ``one``, where its caller wants it."""
+    root = tmp_path_factory.mktemp("usual")
+    return pr.release(table, policy, output=root / "out", vault=root / "vault", run_id="one")
+
+
+@pytest.fixture(scope="module")
+def assessed(table: DataFrame, policy: pr.Policy, tmp_path_factory: pytest.TempPathFactory) -> pr.Assessed:
+    """Findings about the table, where its caller wants them."""
+    return pr.assess(table, policy, output=tmp_path_factory.mktemp("assessed") / "found")
 
 
 @pytest.fixture
@@ -264,10 +277,10 @@ def test_a_private_directory_goes_with_the_last_that_needs_it(
     assert not list(temporary.iterdir())
 
 
-def test_assess_writes_where_it_is_told(table: DataFrame, policy: pr.Policy, tmp_path: Path, temporary: Path) -> None:
-    found = pr.assess(table, policy, output=tmp_path / "found")
+def test_assess_writes_where_it_is_told(temporary: Path, request: pytest.FixtureRequest) -> None:
+    found: pr.Assessed = request.getfixturevalue("assessed")  # made here, if no test before has asked for it
     found.close()
-    measures = json.loads((tmp_path / "found" / "measures.json").read_text())
+    measures = json.loads(Path(found.place, "measures.json").read_text())
     assert measures == found.assessment.measures()
     assert not list(temporary.iterdir())
 
@@ -310,7 +323,7 @@ def test_a_plan_is_what_a_dry_run_prints(small: Path, spark: SparkSession) -> No
     assert not (small.parent / "vault").exists()
 
 
-def test_release_of_a_frame(table: DataFrame, policy: pr.Policy, temporary: Path) -> None:
+def test_release_of_a_frame(table: DataFrame, policy: pr.Policy, usual: pr.Released, temporary: Path) -> None:
     with pr.release(table, policy, run_id="one") as done:
         assert done.fresh
         assert done.manifest["rows"] == done.data.count() == 60
@@ -324,10 +337,7 @@ def test_release_of_a_frame(table: DataFrame, policy: pr.Policy, temporary: Path
         assert "What was lost" in done._repr_html_()
         (private,) = temporary.iterdir()
         assert stat.S_IMODE(private.stat().st_mode) == 0o700
-        again = pr.release(table, policy, run_id="one")
-        assert again.fresh
-        assert content(again) == content(done)
-        again.close()
+        assert content(done) == content(usual), "the same release, which this place did not know of"
     assert not list(temporary.iterdir())
 
 
@@ -345,16 +355,17 @@ def test_a_frame_is_released_as_it_is_and_not_as_the_files_it_came_from(
 
 
 def test_release_writes_where_it_is_told_and_is_known_by_its_id(
-    table: DataFrame, policy: pr.Policy, tmp_path: Path, temporary: Path
+    table: DataFrame, policy: pr.Policy, usual: pr.Released, temporary: Path
 ) -> None:
-    places: dict[str, Any] = {"output": tmp_path / "out", "vault": tmp_path / "vault", "run_id": "one"}
-    done = pr.release(table, policy, **places)
-    assert (tmp_path / "out" / "manifest.json").exists()
+    out = Path(usual.place).parents[1]
+    places: dict[str, Any] = {"output": out, "vault": out.with_name("vault"), "run_id": "one"}
+    assert (out / "manifest.json").exists()
     again = pr.release(table, policy, **places)
     assert not again.fresh
-    assert content(again) == content(done)
+    assert content(again) == content(usual)
     assert not list(temporary.iterdir())
     pr.release(table, policy, **(places | {"run_id": "two"}))
+    assert not list(temporary.iterdir())
     first = pr.release(table, policy, **places)
     assert first.decisions is None, "the vault holds those of the later run"
     assert first.data.count() == 60
@@ -389,19 +400,18 @@ def test_nothing_of_spark_leaves(table: DataFrame, policy: pr.Policy) -> None:
 
 
 def test_a_foreign_session_gets_the_same_release_and_its_settings_back(
-    table: DataFrame, policy: pr.Policy, foreign: SparkSession
+    policy: pr.Policy, usual: pr.Released, assessed: pr.Assessed, foreign: SparkSession
 ) -> None:
     theirs = foreign.createDataFrame(ROWS, SCHEMA)  # ansi off, Tokyo, no Arrow
     with pr.release(theirs, policy, run_id="one") as found:
-        files, seen = content(found), found.data.selectExpr("cast(seen as long) as s").collect()
+        assert content(found) == content(usual)
+        seen = found.data.selectExpr("cast(seen as long) as s").collect()
         measured = pr.assess(theirs, policy)
+    assert measured.assessment.measures() == assessed.assessment.measures()
     plain = dict(zip(FOREIGN, ("UTC", "true", "true", "true"), strict=True))
     for name, value in plain.items():
         foreign.conf.set(name, value)
-    with pr.release(table, policy, run_id="one") as usual:
-        assert content(usual) == files
-        assert sorted(seen) == sorted(usual.data.selectExpr("cast(seen as long) as s").collect())
-    assert pr.assess(table, policy).assessment.measures() == measured.assessment.measures()
+    assert sorted(seen) == sorted(usual.data.selectExpr("cast(seen as long) as s").collect())
     for name, value in FOREIGN.items():
         foreign.conf.set(name, value)
 

@@ -19,7 +19,7 @@ def test_releases_of_a_lineage_compose_as_the_command_says(
     spark: SparkSession, privrisk: Privrisk, tmp_path: Path
 ) -> None:
     write = writer(tmp_path)
-    for day, (rows, age, city) in enumerate(zip(tables(), (0, 1, 1), (1, 0, 2), strict=True), 1):
+    for day, (rows, age, city) in enumerate(zip(tables()[:2], (0, 1), (1, 0), strict=True), 1):
         wanted = {"decision": {"problem": "min-risk", "utility_at_least": 2 * city or 2}}
         wanted["utility"] = {"measure": "depth", "weights": {"age": age, "city": city}}
         decisions(privrisk(str(write(rows, day, history=[], **wanted)), root=tmp_path))
@@ -37,7 +37,7 @@ def test_releases_of_a_lineage_compose_as_the_command_says(
         every = [*said["releases"], said["together"]]
         assert rows_of["mean_risk"].tolist() == [one["risk"]["mean"] for one in every]
         assert rows_of[["records", "changed"]].values.tolist() == [[one["records"], one["changed"]] for one in every]
-        assert (found.risen, len(found.releases)) == (said["risen"], 3)
+        assert (found.risen, len(found.releases)) == (said["risen"], 2)
         assert found.together.risk.mean > max(one.risk.mean for one in found.releases)
         assert said["paragraph"] in repr(found)
         assert "all together" in found._repr_html_()

@@ -16,6 +16,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from floors import measured, run_here
 
 from benchmarks import __main__ as command
 from benchmarks import (
@@ -32,6 +33,7 @@ from benchmarks import (
     readers,
     standalone,
 )
+from benchmarks.floor import floor
 from benchmarks.measure import Measured, measure
 from privrisk_spark.kernels.adversary.process import solve
 
@@ -89,20 +91,14 @@ def test_growth_runs_every_size_against_the_floor(tmp_path, monkeypatch, capsys)
 
 def put_floor_in_place_of_the_product(monkeypatch, seconds: str = '{"read": 0.25, "write": 0.5}') -> None:
     """The floor as the product: it writes what the product's vault would hold."""
-    program = (
-        "import os, pathlib\nfrom benchmarks.floor import floor\n"
-        "vault = pathlib.Path(os.environ['CASE_STUDY_OUT'], 'vault')\n"
-        "floor(os.environ['CASE_STUDY_DATA'], vault)\n"
-        f"(vault / 'summary.json').write_text('{{\"seconds\": {seconds}}}')\n"
-    )
 
     def run(data: Path, out: Path) -> Measured:
-        paths = {"CASE_STUDY_DATA": str(data), "CASE_STUDY_OUT": str(out)}
-        ran = measure([sys.executable, "-c", program], environment=paths, directory=case_study.root())
-        return case_study.checked("product", ran)
+        ran = measured(lambda: floor(str(data), out / "vault"))
+        (out / "vault" / "summary.json").write_text(f'{{"seconds": {seconds}}}')
+        return ran
 
     monkeypatch.setattr(case_study, "run_product", run)
-    monkeypatch.setattr(case_study, "_FLOOR_RUNS", 1)
+    run_here(monkeypatch)
 
 
 def test_stages_and_what_they_leave_make_the_total(tmp_path, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from functools import cache
 from itertools import product
 from math import exp
@@ -14,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from floors import measured, run_here
 
 from benchmarks import __main__ as command
-from benchmarks import case_study, hospital, hospital_data, hospital_floor
-from benchmarks.measure import Measured, measure
+from benchmarks import hospital, hospital_data, hospital_floor
+from benchmarks.measure import Measured
 
 HEIGHTS = (6, 3, 1, 1)
 WEIGHTS = (0.6, 0.5, 0.2, 0.4)
@@ -132,24 +132,15 @@ def test_the_published_sizes():
 
 
 def test_the_hospital_runs_against_its_floor(tmp_path, monkeypatch, capsys):
-    program = (
-        "import os, pathlib\nfrom benchmarks.hospital_floor import floor\n"
-        "vault = pathlib.Path(os.environ['CASE_STUDY_OUT'], 'vault')\n"
-        "floor(os.environ['CASE_STUDY_DATA'], vault, utility_at_least={utility})\n"
-        "(vault / 'summary.json').write_text('{{\"seconds\": {{\"read\": 0.25}}}}')\n"
-    )
-
     def product(utility: int):
         def run(data: Path, out: Path) -> Measured:
-            paths = {"CASE_STUDY_DATA": str(data), "CASE_STUDY_OUT": str(out)}
-            text = program.format(utility=utility)
-            return case_study.checked(
-                "product", measure([sys.executable, "-c", text], environment=paths, directory=case_study.root())
-            )
+            ran = measured(lambda: hospital_floor.floor(data, out / "vault", utility_at_least=utility))
+            (out / "vault" / "summary.json").write_text('{"seconds": {"read": 0.25}}')
+            return ran
 
         return run
 
-    monkeypatch.setattr(case_study, "_FLOOR_RUNS", 1)
+    run_here(monkeypatch)
     monkeypatch.setattr(hospital, "run_product", product(6))
     target = tmp_path / "hospital.json"
     assert command.main(["hospital", "--rows", "300", "--cache", str(tmp_path), "--json", str(target)]) == 0

@@ -1,4 +1,4 @@
-"""Airflow, for the tests of a module."""
+"""Airflow, for all tests of the DAG."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from airflow_runs import Airflow
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def airflow(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[Airflow]:
     place = airflow_runs.environment()
     if place is None:

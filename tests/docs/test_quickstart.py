@@ -27,8 +27,13 @@ def test_the_notebook_runs_and_shows_its_results(tmp_path: Path) -> None:
     pytest.importorskip("nbclient")
     done = tmp_path / "done.ipynb"
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    environment |= {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
-                    "IPYTHONDIR": str(tmp_path / "ipython")}  # fmt: skip
+    environment |= {
+        "PYTHONPATH": str(ROOT),
+        "PRIVRISK_FAST": "1",
+        "TMPDIR": str(tmp_path),
+        "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
+        "IPYTHONDIR": str(tmp_path / "ipython"),
+    }
     # A process of its own: Jupyter's threads and sockets are not this one's to close.
     command = [sys.executable, str(ROOT / "docs" / "notebook.py"), str(done)]
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)

@@ -41,6 +41,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Itera
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": port,
         "spark.io.encryption.enabled": "true",
+        # As in the session of the tests: each client's workers are forked from a process that has all imported.
+        "spark.python.daemon.module": "privrisk_spark.engine.fast.worker_daemon",
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
         "spark.local.dir": directory / "local",

@@ -49,6 +49,12 @@ def test_auto_takes_the_noise_with_the_lower_threshold(schemes, kind, threshold)
     reason = dp_guarantee(plan).parameters["noise_reason"]
     assert all(str(value) in reason for value in thresholds.values())
     assert "noise_reason" not in dp_guarantee(each["laplace"]).parameters
+    taken = min(thresholds, key=lambda name: thresholds[name])
+    digests = {
+        found.digest(parse(changed(DP, *FREE, ("guarantee.schemes", schemes), *more)), {})
+        for found, more in ((plan, ()), (each[taken], [("guarantee.noise", taken)]))
+    }
+    assert len(digests) == 1, "the same mechanism, however it was chosen, so the same draws"
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
