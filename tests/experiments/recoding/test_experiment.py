@@ -59,7 +59,7 @@ def experiments(tmp_path: Path) -> Experiments:
     return made
 
 
-def test_generated_data_need_no_policy(experiments: Experiments, tmp_path: Path) -> None:
+def test_generated_data_need_no_policy(experiments: Experiments) -> None:
     made = experiments("--suppressed=10")
     assert made.code == 0, made.err
     assert "never publish" not in made.out
@@ -86,8 +86,6 @@ def test_generated_data_need_no_policy(experiments: Experiments, tmp_path: Path)
     identifiers = re.findall(r'\bid="([^"]+)"', page)
     assert len(identifiers) == len(set(identifiers))
     assert "<script" not in page
-    other = experiments("--seed=10", output=tmp_path / "other")
-    assert other.document["experiments"][0]["frontier"] != one["frontier"]
 
 
 def test_a_policy_adds_its_table(
