@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(r"^\| (\w+) to (\w+) \| (\d) \| (\S+) \| (\S+) \| (\S+) \|", re.MULTILINE)
 
 
+@pytest.mark.alone
 def test_the_example_is_what_is_decided(privrisk: Privrisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     del privrisk
     monkeypatch.setenv("SHARING", str(ROOT / "conf" / "sharing-demo"))

@@ -23,7 +23,7 @@ import pytest
 import yaml
 from product import ROOT, Privrisk
 from pyspark.sql import SparkSession
-from shared import Substitute, sharing
+from shared import Substitute, drawing, sharing
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
@@ -286,7 +286,9 @@ def full(world: World) -> Path:
 
 @pytest.fixture(scope="module")
 def compared(assess: Assess, full: Path) -> Assessed:
-    ran = assess(full)
+    """What is asked of both, with its charts drawn."""
+    with drawing():
+        ran = assess(full)
     assert ran.code == 0, ran.err
     return ran
 

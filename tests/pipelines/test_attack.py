@@ -796,6 +796,7 @@ def test_decisions_of_another_release_are_refused(
     assert (gone.code, said in " ".join(gone.err.split())) == (2, True)
 
 
+@pytest.mark.alone
 def test_nothing_of_the_records_is_told(
     policy: Make, attack: Attack, tmp_path: Path, plans: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -176,6 +176,7 @@ def test_the_figures_are_those_of_the_kernel(
     assert released.summary["risk_after"]["mean"] == pytest.approx(found["minimal"][-1, 1], rel=1e-12)
 
 
+@pytest.mark.alone
 def test_files_for_a_program_and_for_a_person(curves: Curves, policy: Path) -> None:
     ran = curves(str(policy), "--shares", "3", "--run-id", "one")
     assert ran.code == 0, ran.err

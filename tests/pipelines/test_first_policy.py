@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from privrisk_spark.results.first_policy import FirstPolicy
 
+pytestmark = pytest.mark.usefixtures("sketched")
+
 ROWS = 1_200
 
 

@@ -23,8 +23,6 @@ import yaml
 from canaries import seen_plans
 from product import Privrisk, production_batches
 from scipy.linalg import expm
-from shared import Substitute
-from shared import sharing as sharing_work
 from typer.testing import CliRunner
 
 import privrisk_spark as pr
@@ -192,13 +190,14 @@ Decide = Callable[..., Decided]
 
 
 @pytest.fixture(scope="module")
-def decide(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, shared_work: list[Substitute]) -> Decide:
+def decide(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Decide:
     """``decide(rows, edges, **sharing)``, with the plans of every frame there is on the way."""
 
     def run(rows: list[Row], edges: list[Edge], **asked: Any) -> Decided:
         root = tmp_path_factory.mktemp("decided")
         path = written(root, rows, edges, **asked)
-        with production_batches(spark), sharing_work(shared_work), pytest.MonkeyPatch.context() as patch:
+        # Once for each network, so that its charts are drawn.
+        with production_batches(spark), pytest.MonkeyPatch.context() as patch:
             plans = seen_plans(patch)
             ended = shared(path, root / "shared")
         assert ended.code == 0, ended.err
