@@ -260,6 +260,7 @@ def test_dictionaries_of_every_kind(curves: Curves, policy: Path, tmp_path: Path
     assert (weighted["minimal"][-1] < plain["minimal"][-1]).all()
 
     own = curves(str(changed(policy, dictionary={"kind": "self", "consistency": "compatible"})), *few)
+    of_itself = own.arrays["minimal"][-1]
     assert own.arrays["dictionary_rows"][-1] == TABLE
     assert own.document["dictionary"] == "the table itself"
 
@@ -281,7 +282,7 @@ def test_dictionaries_of_every_kind(curves: Curves, policy: Path, tmp_path: Path
     assert (found["true"] < found["estimated"]).all()
     np.testing.assert_allclose(found["minimal"][-1], plain["minimal"][-1], rtol=1e-12)
     # Decisions and bound are those of the table as its own dictionary.
-    np.testing.assert_allclose(found["estimated"], own.arrays["minimal"][-1], rtol=1e-12)
+    np.testing.assert_allclose(found["estimated"], of_itself, rtol=1e-12)
 
 
 def refused(ran: Drawn, *parts: str) -> None:
