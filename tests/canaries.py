@@ -15,6 +15,11 @@ KEY = "e7" * 16 + "19" * 16
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Extended plans of every frame that is written, collected or measured."""
+    return seen_plans(monkeypatch)
+
+
+def seen_plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A list to which they are added from now on."""
     seen: list[str] = []
 
     def remember(frame: DataFrame) -> None:

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from ledgers import InFile, OnServer
 from postgresql import Server, binaries, server
 from product import Privrisk, Ran, production_batches, release
-from shared import Substitute, remember_java_names, sharing, submodules, substitutes
+from shared import Substitute, remember_java_names, sharing, sketches, submodules, substitutes
 from sources import needs_spark
 
 from benchmarks import s3_server
@@ -255,12 +255,20 @@ def shared_work() -> list[Substitute]:
 
 
 @pytest.fixture
+def sketched() -> Iterator[None]:
+    """Charts of the test are not drawn, but their texts are written."""
+    with sharing([sketches()]):
+        yield
+
+
+@pytest.fixture
 def privrisk(
     spark: SparkSession, tmp_path: Path, shared_work: list[Substitute], request: pytest.FixtureRequest
 ) -> Iterator[Privrisk]:
     """``privrisk(*arguments, root=…)``: output and vault under root, production batch size, the test's own session.
 
-    Charts that an earlier run of the session had too are not drawn again, but in tests marked ``alone``.
+    Charts are sketched, and those that an earlier run of the session had too are not made again, but in tests marked
+    ``alone``.
     """
 
     def run(*arguments: str, root: Path = tmp_path, output: str | None = None, vault: str | None = None) -> Ran:

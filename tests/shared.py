@@ -1,4 +1,4 @@
-"""Work that runs of a test session share: of the same facts the same charts are drawn, and modules are listed once."""
+"""Work that runs of a test session share or leave out: charts are sketched, and modules are listed once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache, wraps
+from html import escape
 from types import CodeType, ModuleType
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CHARTS = ("risk_chart", "levels_chart", "map_chart", "floor_chart")
 
@@ -30,7 +35,47 @@ def drawn_once(draw: Callable[..., str]) -> Callable[..., str]:
     return drawing
 
 
+def sketch(figure: Figure, file: IO[str]) -> None:
+    """Write size and texts of a figure as SVG, without the drawing, which takes longer than most of a run."""
+    from matplotlib.text import Text
+
+    width, height = figure.get_size_inches() * 72
+    texts = (part.get_text() for part in figure.findobj(Text) if isinstance(part, Text))
+    inside = "".join(f"<text>{escape(one)}</text>" for one in texts if one)
+    file.write(f'<svg viewBox="0 0 {width:g} {height:g}">{inside}</svg>')
+
+
 Substitute = tuple[Any, str, Callable[..., Any]]
+
+DRAWING = ContextVar("DRAWING", default=False)
+"""Whether charts are drawn where they would be sketched."""
+
+
+def sketches() -> Substitute:
+    """The sketch in place of the drawing.
+
+    Figures are made of what the run found, as always; how they are drawn is what tests of charts look at, runs in a
+    process of their own, and tests marked ``alone``.
+    """
+    from matplotlib.figure import Figure
+
+    draw = Figure.savefig
+
+    def savefig(figure: Figure, file: IO[str], **options: Any) -> None:
+        if DRAWING.get():
+            draw(figure, file, **options)
+        else:
+            sketch(figure, file)
+
+    return Figure, "savefig", savefig
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Draw, where sketches would be made."""
+    before = DRAWING.set(True)
+    yield
+    DRAWING.reset(before)
 
 
 def substitutes() -> list[Substitute]:
@@ -40,6 +85,7 @@ def substitutes() -> list[Substitute]:
     return [
         *((report, name, drawn_once(getattr(report, name))) for name in CHARTS),
         (pages, "draw", drawn_once(pages.draw)),
+        sketches(),
     ]
 
 

@@ -8,8 +8,11 @@ import xml.etree.ElementTree
 from types import ModuleType
 
 import pytest
+from matplotlib.figure import Figure
 from py4j.java_gateway import JavaPackage, JVMView
-from shared import remember_java_names, submodules
+from shared import drawing, remember_java_names, sharing, sketches, submodules
+
+from privrisk_spark.reporting.charts import as_svg, chart_settings
 
 
 def used() -> object:
@@ -51,3 +54,22 @@ def test_packages_of_java_are_looked_up_once_and_values_at_each_use(monkeypatch:
     assert other.org is not view.org
     assert view.value < view.value
     assert asked == ["org", "org", "value", "value"]
+
+
+def test_a_sketch_has_the_texts_of_the_drawing_and_its_alternatives() -> None:
+    def chart() -> str:
+        with chart_settings():
+            figure = Figure(figsize=(2, 1))
+            figure.add_subplot(title="a < b", xlabel="risk").plot([0, 1], [1, 0])
+            return as_svg(figure, "p", title="told", description="described")
+
+    drawn = chart()
+    with sharing([sketches()]):
+        sketched = chart()
+        with drawing():
+            assert chart() == drawn
+    assert chart() == drawn
+    assert "<path" not in sketched
+    for text in (">a &lt; b</text>", ">risk</text>", ">told</title>", ">described</desc>", 'role="img"', "</svg>"):
+        assert text in sketched
+        assert text in drawn

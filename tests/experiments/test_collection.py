@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from shared import drawing
 from typer.testing import CliRunner
 
 from benchmarks.s3_server import BUCKET
@@ -22,6 +23,8 @@ from privrisk_spark.policy.reading import load
 from privrisk_spark.runs.places import result_place
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
+
+pytestmark = pytest.mark.usefixtures("sketched")
 
 FEW = ("examples", "dictionaries")
 DAY = dt.date(2026, 1, 2)
@@ -109,8 +112,10 @@ def test_a_directory_with_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_all_of_them_run(tmp_path: Path) -> None:
+    """With every chart drawn, which other tests of experiments leave out."""
     place = tmp_path / "out"
-    ran = CliRunner().invoke(app, ["experiments", "all", "--quick", "--output", str(place)])
+    with drawing():
+        ran = CliRunner().invoke(app, ["experiments", "all", "--quick", "--output", str(place)])
     assert ran.exit_code == 0, ran.output
     page = (place / PAGE).read_text()
     links = set(re.findall(r'href="([^"#]+)"', page))

@@ -20,6 +20,8 @@ from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
 
+pytestmark = pytest.mark.usefixtures("sketched")
+
 N = 90
 NUMBERS = ("age", "income", "pay")
 PUBLISHED = "--set=assess.release=published"

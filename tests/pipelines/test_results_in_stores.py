@@ -22,6 +22,8 @@ from privrisk_spark.storage.objects import ObjectStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.usefixtures("sketched")
+
 ROWS = [(f"p{i}", 20 + i % 30, "abc"[i % 3]) for i in range(60)]
 COLUMNS = {
     "id": pr.identifier(),

@@ -8,6 +8,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -19,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from canaries import plans
-from product import Privrisk
+from canaries import seen_plans
+from product import Privrisk, production_batches
 from scipy.linalg import expm
 from typer.testing import CliRunner
 
@@ -28,14 +29,14 @@ import privrisk_spark as pr
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.cli.app import app
 from privrisk_spark.hierarchies.builders import build
+from privrisk_spark.planning.sharing import trust_series
 from privrisk_spark.policy.reading import load
+from privrisk_spark.policy.sharing import PropagatedTrust
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["plans"]
 
 Row = dict[str, Any]
 Edge = tuple[Any, Any]
@@ -110,45 +111,56 @@ Make = Callable[..., Path]
 Share = Callable[..., Ended]
 
 
+def written(
+    root: Path,
+    rows: Sequence[Row],
+    edges: Sequence[Edge],
+    name: str = "net",
+    columns: dict[str, Any] | None = None,
+    parts: int = 1,
+    of_edges: dict[str, Any] | None = None,
+    **sharing: Any,
+) -> Path:
+    """A policy file over these profiles and edges, with what more it says of the edges and of sharing."""
+    kinds = {"who": pa.string(), **dict.fromkeys(TREES, pa.string()), "phi": pa.float64()}
+    schema = pa.schema([(key, kind) for key, kind in kinds.items() if not rows or key in rows[0]])
+    for where, of, form in (
+        ("profiles", list(rows), schema),
+        ("edges", [{"u": u, "v": v} for u, v in edges], pa.schema([("u", pa.string()), ("v", pa.string())])),
+    ):
+        place = root / f"{name}-{where}"
+        place.mkdir(exist_ok=True)
+        for part in range(parts):
+            pq.write_table(pa.Table.from_pylist(of[part::parts], schema=form), place / f"{part}.parquet")
+    document = {
+        "version": 1,
+        "run": {"name": name},
+        "table": {"path": str(root / f"{name}-profiles"), "record_id": "who"},
+        "columns": {
+            "who": {"role": "identifier"},
+            **{q: {"role": "quasi-identifier", "hierarchy": tree} for q, tree in TREES.items()},
+            "phi": {"role": "insensitive"},
+            **(columns or {}),
+        },
+        "sharing": {"edges": {"path": str(root / f"{name}-edges"), **(of_edges or {})}, **sharing},
+    }
+    path = root / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    return path
+
+
+def shared(path: Path, place: Path, *arguments: str) -> Ended:
+    """``privrisk share`` in the session there is."""
+    result = CliRunner().invoke(app, ["share", str(path), f"--output={place}", *arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ended(result.exit_code, result.stdout, result.stderr, place)
+
+
 @pytest.fixture
 def policy(tmp_path: Path) -> Make:
     """``policy(rows, edges, **sharing)``: a policy file over these profiles and edges."""
-
-    def make(
-        rows: Sequence[Row],
-        edges: Sequence[Edge],
-        name: str = "net",
-        columns: dict[str, Any] | None = None,
-        parts: int = 1,
-        **sharing: Any,
-    ) -> Path:
-        kinds = {"who": pa.string(), **dict.fromkeys(TREES, pa.string()), "phi": pa.float64()}
-        schema = pa.schema([(key, kind) for key, kind in kinds.items() if not rows or key in rows[0]])
-        for where, of, form in (
-            ("profiles", list(rows), schema),
-            ("edges", [{"u": u, "v": v} for u, v in edges], pa.schema([("u", pa.string()), ("v", pa.string())])),
-        ):
-            place = tmp_path / f"{name}-{where}"
-            place.mkdir(exist_ok=True)
-            for part in range(parts):
-                pq.write_table(pa.Table.from_pylist(of[part::parts], schema=form), place / f"{part}.parquet")
-        document = {
-            "version": 1,
-            "run": {"name": name},
-            "table": {"path": str(tmp_path / f"{name}-profiles"), "record_id": "who"},
-            "columns": {
-                "who": {"role": "identifier"},
-                **{q: {"role": "quasi-identifier", "hierarchy": tree} for q, tree in TREES.items()},
-                "phi": {"role": "insensitive"},
-                **(columns or {}),
-            },
-            "sharing": {"edges": {"path": str(tmp_path / f"{name}-edges")}, **sharing},
-        }
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(document, sort_keys=False))
-        return path
-
-    return make
+    return partial(written, tmp_path)
 
 
 @pytest.fixture
@@ -157,13 +169,59 @@ def share(privrisk: Privrisk, tmp_path: Path) -> Share:
     del privrisk
 
     def run(path: Path, *arguments: str, output: str = "shared") -> Ended:
-        place = tmp_path / output
-        result = CliRunner().invoke(app, ["share", str(path), f"--output={place}", *arguments])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return Ended(result.exit_code, result.stdout, result.stderr, place)
+        return shared(path, tmp_path / output, *arguments)
 
     return run
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A network that is decided once, which tests share and none changes."""
+
+    path: Path
+    rows: list[Row]
+    edges: list[Edge]
+    asked: dict[str, Any]
+    ended: Ended
+    plans: list[str]
+
+
+Decide = Callable[..., Decided]
+
+
+@pytest.fixture(scope="module")
+def decide(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Decide:
+    """``decide(rows, edges, **sharing)``, with the plans of every frame there is on the way."""
+
+    def run(rows: list[Row], edges: list[Edge], **asked: Any) -> Decided:
+        root = tmp_path_factory.mktemp("decided")
+        path = written(root, rows, edges, **asked)
+        # Once for each network, so that its charts are drawn.
+        with production_batches(spark), pytest.MonkeyPatch.context() as patch:
+            plans = seen_plans(patch)
+            ended = shared(path, root / "shared")
+        assert ended.code == 0, ended.err
+        return Decided(path, rows, edges, asked, ended, plans)
+
+    return run
+
+
+def canary(user: str) -> str:
+    """An id that is found wherever it is told."""
+    return f"zQx{user}"
+
+
+@pytest.fixture(scope="module")
+def by_common_friends(decide: Decide) -> Decided:
+    """People and friendships, whose ids are canaries, decided by the modified aggregate model."""
+    rows = [{**row, "who": canary(row["who"])} for row in people()]
+    return decide(rows, [(canary(u), canary(v)) for u, v in friendships()], model={"lambda": 3.0})
+
+
+@pytest.fixture(scope="module")
+def by_trade_off(decide: Decide) -> Decided:
+    """People and friendships, decided by what each pair is worth."""
+    return decide(people(), friendships(), model={"kind": "trade-off", "lambda": 0.6}, connected_at=2)
 
 
 def expected(
@@ -200,39 +258,14 @@ def levels_of(ended: Ended) -> dict[tuple[str, str], tuple[int, ...]]:
     return {key: tuple(row) for key, row in zip(table.index, table.to_numpy().tolist(), strict=True)}
 
 
-MODELS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
-    "all": ({"model": {"lambda": 3.0}}, {}, {"trade_off": 3.0}),
-    "any": ({"model": {"lambda": 3.0, "consistency": "any"}}, {}, {"trade_off": 3.0, "every": False}),
-    "weights": (
-        {
-            "model": {"lambda": 20.0, "kappa": 2, "no_common_friend": "owner"},
-            "sensitivity": {"kind": "columns", "columns": {"age": "phi"}, "weights": {"city": 2.5}},
-            "utility": {"kind": "detail", "weights": {"sex.1": 3.0, "city": 0.5}},
-        },
-        {"phi": {"role": "weight"}},
-        {
-            "trade_off": 20.0, "kappa": 2, "reject": False, "phi": {"city": 2.5},
-            "psi": {"sex.1": 3.0, "city": 0.5}, "own": True,
-        },
-    ),
-}  # fmt: skip
-"""What the policy asks, columns of other roles, and the same for the loops."""
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_pairs_are_decided_as_loops_over_rows_decide_them(policy: Make, share: Share, model: str) -> None:
-    rows, edges = people(), friendships()
-    sharing, columns, asked = MODELS[model]
-    path = policy(rows, edges, columns=columns, **sharing)
-    ended = share(path)
-    assert ended.code == 0, ended.err
-    wanted = expected(path, rows, edges, **asked)
-    found = levels_of(ended)
+def check_pairs(decided: Decided, wanted: dict[tuple[str, str], tuple[int, ...]]) -> None:
+    """The decisions are these levels, and all else that is said of them follows from the network."""
+    ended, found = decided.ended, levels_of(decided.ended)
     assert set(found) == set(wanted)
     assert found == wanted
-    assert len(set(found.values())) > 4, "not all or nothing"
+    assert len(set(found.values())) > 2, "not all or nothing"
     table = ended.decisions
-    friends = naive.friends_of((row["who"] for row in rows), edges)
+    friends = naive.friends_of((row["who"] for row in decided.rows), decided.edges)
     common = [len(friends[u] & friends[v]) for u, v in table.index]
     assert table["common_friends"].tolist() == common
     assert (table["relation"] == "friend").all()
@@ -243,9 +276,34 @@ def test_pairs_are_decided_as_loops_over_rows_decide_them(policy: Make, share: S
     assert ended.summary["outcomes"] == table["reason"].value_counts().to_dict()
 
 
-def test_figures_of_the_network_and_of_what_is_shown(policy: Make, share: Share) -> None:
+def test_pairs_are_decided_as_loops_over_rows_decide_them(by_common_friends: Decided) -> None:
+    of = by_common_friends
+    check_pairs(of, expected(of.path, of.rows, of.edges, trade_off=3.0))
+    assert len(set(levels_of(of.ended).values())) > 4
+    table = of.ended.decisions
+    alone = table[table["common_friends"] == 0]
+    assert set(alone["reason"]) - {"nothing to show"} == {"no common friend"}
+
+
+def test_everything_a_policy_says_of_the_model_is_heard(decide: Decide) -> None:
+    """Weights, columns of personal weights, κ, friends of whom one is enough, and who has no common friend."""
+    model = {"lambda": 9.0, "kappa": 1.25, "no_common_friend": "owner", "consistency": "any"}
+    personal = {"kind": "columns", "columns": {"age": "phi"}, "weights": {"city": 2.5}}
+    worth = {"kind": "detail", "weights": {"sex.1": 3.0, "city": 0.5}}
     rows, edges = people(), friendships()
-    ended = share(policy(rows, edges, model={"lambda": 3.0}))
+    of = decide(rows, edges, columns={"phi": {"role": "weight"}}, model=model, sensitivity=personal, utility=worth)
+    asked: dict[str, Any] = {
+        "trade_off": 9.0, "kappa": 1.25, "reject": False, "phi": {"city": 2.5}, "psi": worth["weights"], "own": True,
+        "every": False,
+    }  # fmt: skip
+    wanted = expected(of.path, rows, edges, **asked)
+    check_pairs(of, wanted)
+    for other in ({"every": True}, {"kappa": 1}, {"reject": True}, {"own": False}, {"phi": {}}, {"psi": {}}):
+        assert wanted != expected(of.path, rows, edges, **{**asked, **other}), other
+
+
+def test_figures_of_the_network_and_of_what_is_shown(by_common_friends: Decided) -> None:
+    rows, edges, ended = by_common_friends.rows, by_common_friends.edges, by_common_friends.ended
     friends = naive.friends_of((row["who"] for row in rows), edges)
     n_edges = sum(map(len, friends.values())) // 2
     assert ended.measure("network_users") == 40
@@ -257,7 +315,7 @@ def test_figures_of_the_network_and_of_what_is_shown(policy: Make, share: Share)
     table = ended.decisions
     shown = (table["level_city"] < 3).sum()
     assert ended.measure("pairs_shown", relation="friend", attribute="city") == shown
-    assert table.loc["p7"]["reason"].unique().tolist() == ["nothing to show"]
+    assert table.loc[canary("p7")]["reason"].unique().tolist() == ["nothing to show"]
     worst = table.groupby("u")["loss"].sum().sort_values(ascending=False)
     listed = ended.document["exposed"]
     assert [one["loss"] for one in listed] == pytest.approx(worst.head(10).tolist())
@@ -270,39 +328,27 @@ def test_figures_of_the_network_and_of_what_is_shown(policy: Make, share: Share)
     assert {m["parameters"]["pairs"] for m in points} == {len(table)}
 
 
-def test_decisions_are_the_same_bytes_however_the_input_is_dealt(policy: Make, share: Share) -> None:
-    rows, edges = people(), friendships()
-    first = share(policy(rows, edges, model={"lambda": 3.0}))
-    assert first.code == 0, first.err
-    for parts in (4, 11):
-        mixed, others = list(rows), [(v, u) if i % 3 else (u, v) for i, (u, v) in enumerate(edges)]
-        random.Random(parts).shuffle(mixed)
-        random.Random(parts).shuffle(others)
-        again = share(policy(mixed, others, parts=parts, model={"lambda": 3.0}), output=f"shared-{parts}")
-        assert again.bytes == first.bytes
-        assert again.document["measures"] == first.document["measures"]
+def test_decisions_are_the_same_bytes_however_the_input_is_dealt(
+    policy: Make, share: Share, by_common_friends: Decided
+) -> None:
+    mixed = list(by_common_friends.rows)
+    others = [(v, u) if i % 3 else (u, v) for i, (u, v) in enumerate(by_common_friends.edges)]
+    random.Random(11).shuffle(mixed)
+    random.Random(11).shuffle(others)
+    again = share(policy(mixed, others, parts=11, **by_common_friends.asked))
+    assert again.bytes == by_common_friends.ended.bytes
+    assert again.document["measures"] == by_common_friends.ended.document["measures"]
 
 
 def test_whom_to_decide_for(policy: Make, share: Share, tmp_path: Path) -> None:
     rows, edges = people(), friendships()
     friends = naive.friends_of((row["who"] for row in rows), edges)
     near = {(u, w) for u in friends for f in friends[u] for w in friends[f] if w != u and w not in friends[u]}
-    ended = share(policy(rows, edges, pairs="friends-of-friends"))
+    walks = sum(len(of) ** 2 for of in friends.values())
+    ended = share(policy(rows, edges, pairs={"kind": "friends-of-friends", "most_walks": walks}))
     assert ended.code == 0, ended.err
     assert set(ended.decisions.index) == near
     assert (ended.decisions["relation"] == "friend of a friend").all()
-    walks = sum(len(of) ** 2 for of in friends.values())
-    refused = share(policy(rows, edges, pairs={"kind": "friends-of-friends", "most_walks": walks - 1}), output="few")
-    assert refused.code == 2
-    assert f"sharing.pairs.most_walks: there are {walks:,} walks" in " ".join(refused.err.split())
-    drawn = share(policy(rows, edges, pairs={"kind": "sample", "pairs": 300}), output="drawn")
-    pairs = set(drawn.decisions.index)
-    assert 240 < len(pairs) <= 300
-    assert all(u != v for u, v in pairs)
-    assert len({u for u, _ in pairs}) == 40
-    assert set(drawn.decisions["relation"]) == {"friend", "friend of a friend", "stranger"}
-    other = share(policy(rows, edges, pairs={"kind": "sample", "pairs": 300, "seed": 2}), output="other")
-    assert set(other.decisions.index) != pairs
     given = [("p1", "p2"), ("p2", "p1"), ("p1", "p2"), ("p3", "p3"), ("p5", "nobody"), (None, "p1")]
     table = pa.table({"from": [u for u, _ in given], "to": [v for _, v in given]})
     pq.write_table(table, tmp_path / "pairs.parquet")
@@ -316,17 +362,6 @@ def test_whom_to_decide_for(policy: Make, share: Share, tmp_path: Path) -> None:
     assert "sharing.pairs: 1 of 6 rows name somebody whom table does not have, and 1 lack an end" in " ".join(
         ended.err.split()
     )
-
-
-def test_who_has_no_common_friend(policy: Make, share: Share) -> None:
-    """By the formula as it stands, strangers see everything; by default nothing."""
-    rows, edges = people(6), [("p0", "p1"), ("p2", "p4")]
-    pairs = {"kind": "sample", "pairs": 100}
-    for what, reason in (("reject", "no common friend"), ("as-published", "shown whole")):
-        ended = share(policy(rows, edges, pairs=pairs, model={"no_common_friend": what}), output=what)
-        assert set(ended.decisions["reason"]) == {reason}, what
-    notes = " ".join(ended.document["notes"])
-    assert "A pair without common friends shows everything" in notes
 
 
 def test_the_published_layers_fall_short_of_the_exact_answer_by_the_gap(policy: Make, share: Share) -> None:
@@ -353,9 +388,13 @@ def test_the_published_layers_fall_short_of_the_exact_answer_by_the_gap(policy: 
         return (3.0 * consistent / shown if shown else 0.0) + shown
 
     exact = share(path)
+    # By the formula as it stands, who has no common friend sees everything.
+    alone = exact.decisions[exact.decisions["common_friends"] == 0]
+    assert set(alone["reason"]) - {"nothing to show"} == {"shown whole"}
+    assert "A pair without common friends shows everything" in " ".join(exact.document["notes"])
     best = {key: f(*key, levels) for key, levels in levels_of(exact).items()}
     short = {}
-    for epsilon, reading in ((0.01, "layer"), (3.0, "layer"), (0.3, "equality")):
+    for epsilon, reading in ((0.01, "layer"), (3.0, "equality")):
         model = {
             "lambda": 3.0, "no_common_friend": "as-published",
             "as_published": {"epsilon": epsilon, "reading": reading},
@@ -372,7 +411,6 @@ def test_the_published_layers_fall_short_of_the_exact_answer_by_the_gap(policy: 
         assert ended.measure("heuristic_pairs", relation="all") == short[epsilon]
         assert "as it was published" in " ".join(ended.document["notes"])
     assert short[0.01] < short[3.0]
-    assert short[0.3] > 0
     refused = share(policy(rows, edges, model={"no_common_friend": "owner", "as_published": {}}), output="owner")
     assert refused.code == 2
     assert "sharing.model.as_published" in refused.err
@@ -390,8 +428,10 @@ def test_bad_input_is_refused_by_name(policy: Make, share: Share) -> None:
     rows, edges = people(), friendships()
     strange = [*rows[:-1], {**rows[-1], "city": "Atlantis"}]
     for of, with_edges, sharing, columns, said in (
-        (rows, [*edges, ("p1", "zorro")], {}, {}, "sharing.edges: 1 of"),
-        (rows, [*edges, ("p1", None), (None, None)], {}, {}, "and 2 lack an end"),
+        (
+            rows, [*edges, ("p1", "zorro"), ("p1", None), (None, None)], {}, {},
+            f"sharing.edges: 1 of {len(edges) + 3} rows name somebody whom table does not have, and 2 lack an end",
+        ),
         ([*rows, rows[0]], edges, {}, {}, "table.record_id: must hold that every record has an id (null: 0)"),
         (
             [*rows, {**rows[0], "who": None}], edges, {}, {},
@@ -454,14 +494,9 @@ def test_bad_input_is_refused_by_name(policy: Make, share: Share) -> None:
         assert not (ended.directory / "sharing.json").exists()
         assert "Atlantis" not in ended.out + ended.err
         assert "zorro" not in ended.out + ended.err
-    lacking = policy(rows, edges)
-    lacking.write_text(lacking.read_text().replace("sharing:\n  edges:\n", "sharing:\n  edges:\n    u: start\n"))
-    ended = share(lacking)
+    ended = share(policy(rows, edges, of_edges={"u": "start"}))
     assert ended.code == 2
     assert "sharing.edges.u: the table has no column 'start'; it has u, v" in " ".join(ended.err.split())
-    ignored = share(policy(rows, [*edges, ("p1", "zorro"), ("p1", None)]), "--set=sharing.edges.unknown=ignore")
-    assert ignored.code == 0, ignored.err
-    assert ignored.measure("network_unknown") == ignored.measure("network_nulls") == 1
     path = policy(rows, edges)
     without = yaml.safe_load(path.read_text())
     del without["sharing"]
@@ -471,13 +506,9 @@ def test_bad_input_is_refused_by_name(policy: Make, share: Share) -> None:
     assert "sharing: is required to share" in ended.err
 
 
-def test_no_value_of_a_profile_leaves_the_private_files(
-    policy: Make, share: Share, plans: list[str], tmp_path: Path
-) -> None:
-    rows = [{**row, "who": f"zQx{row['who']}"} for row in people()]
-    edges = [(f"zQx{u}", f"zQx{v}") for u, v in friendships()]
-    ended = share(policy(rows, edges))
-    assert ended.code == 0, ended.err
+def test_no_value_of_a_profile_leaves_the_private_files(by_common_friends: Decided) -> None:
+    ended, plans = by_common_friends.ended, by_common_friends.plans
+    assert plans
     assert "zQx" not in ended.out + ended.err + "".join(plans)
     assert "zQx" not in (ended.directory / "status.json").read_text()
     assert "zQx" not in (ended.directory / "measures.json").read_text()
@@ -602,6 +633,9 @@ def test_limits_are_kept_within_one_entry_of_the_bound(
             assert bound - 1e-9 <= loss <= bound + largest + 1e-9
     if scope == "network":
         assert (ended.decisions["gap"] > 0).sum() <= 1
+    if key == "loss_at_most" and scope == "network":
+        again = share(policy(rows[::-1], edges[::-1], parts=5, model=asked, utility=worth), output="again")
+        assert again.bytes == ended.bytes, "however the input is dealt"
 
 
 def test_a_limit_that_nothing_meets_is_refused(policy: Make, share: Share) -> None:
@@ -616,19 +650,11 @@ def test_a_limit_that_nothing_meets_is_refused(policy: Make, share: Share) -> No
     assert nothing.summary["levels_shown"] == 0
 
 
-def test_limits_are_kept_by_the_same_bytes_however_the_input_is_dealt(policy: Make, share: Share) -> None:
-    rows, edges = people(), friendships()
-    asked = {"kind": "most-utility", "loss_at_most": 60.5}
-    first = share(policy(rows, edges, model=asked))
-    again = share(policy(rows[::-1], edges[::-1], parts=5, model=asked), output="again")
-    assert again.bytes == first.bytes
-
-
 # ---------------------------------------------------------------------------------------------------- trust and worth
 
 
-def trusted(share: Share, path: Path, output: str = "shared") -> dict[tuple[str, str], float]:
-    ended = share(path, output=output)
+def trusted(share: Share, path: Path) -> dict[tuple[str, str], float]:
+    ended = share(path)
     assert ended.code == 0, ended.err
     return dict(ended.decisions["trust"])
 
@@ -649,7 +675,7 @@ def test_trust_by_rules_is_of_profiles_that_show_the_same(policy: Make, share: S
 
 
 def test_stated_trust_walks_on(policy: Make, share: Share, tmp_path: Path) -> None:
-    """Personalized PageRank and diffusion of what is stated, by a power series and an exponential of the matrix."""
+    """Personalized PageRank of what is stated, by a power series; within a time the steps weigh as Poisson says."""
     rows, edges = people(), friendships()
     names = [row["who"] for row in rows]
     friends = naive.friends_of(names, edges)
@@ -663,29 +689,52 @@ def test_stated_trust_walks_on(policy: Make, share: Share, tmp_path: Path) -> No
         total += 0.5 * 0.5**step * now
         now = now @ walk
     said = {**stated(tmp_path), "kind": "propagated"}
-    for length, exact in (({}, total), ({"time": 0.7}, given @ expm(0.7 * (walk - np.eye(len(names)))))):
-        path = policy(rows, edges, model={"kind": "trade-off"}, trust={**said, **length})
-        found = trusted(share, path, output=f"trusted-{len(length)}")
-        for (u, v), trust in found.items():
-            assert trust == pytest.approx(exact[names.index(u), names.index(v)], abs=2e-5)
-        assert sum(trust != 0 for trust in found.values()) > 10
+    path = policy(rows, edges, model={"kind": "trade-off"}, trust=said)
+    found = trusted(share, path)
+    for (u, v), trust in found.items():
+        assert trust == pytest.approx(total[names.index(u), names.index(v)], abs=2e-5)
+    assert sum(trust != 0 for trust in found.values()) > 10
+    in_time = trust_series(PropagatedTrust(**said, time=0.7, error=1e-6))
+    exact = [math.exp(-0.7) * 0.7**n / math.factorial(n) for n in range(len(in_time.weights))]
+    assert in_time.weights.tolist() == pytest.approx(exact, abs=1e-6)
+    assert sum(exact) > 1 - 1e-5
 
 
-def test_who_resembles_those_listed_is_trusted(policy: Make, share: Share, tmp_path: Path) -> None:
-    """p0 lists women of Ulm of her age: who is like them is trusted, men of Bonn are not; who lists nobody says 0."""
+@pytest.fixture(scope="module")
+def likenesses(decide: Decide, tmp_path_factory: pytest.TempPathFactory) -> Decided:
+    """p0 lists women of Ulm of her age; q0 differs from q1 by the sex, and from q2, whose town is not known, by age."""
     rows = [
         {"who": f"p{i}", "age": "30" if i < 10 else "50", "sex.1": "F" if i < 10 else "M",
          "city": "Ulm" if i < 10 else "Bonn", "phi": 1.0}
         for i in range(20)
     ]  # fmt: skip
-    edges = [("p0", f"p{i}") for i in range(1, 20)]
-    pq.write_table(pa.table({"u": ["p0"] * 3, "v": ["p1", "p2", "p3"]}), tmp_path / "trust.parquet")
-    asked = {"kind": "one-class", "path": str(tmp_path / "trust.parquet")}
-    found = trusted(share, policy(rows, edges, model={"kind": "trade-off"}, trust=asked))
-    assert {v: found["p0", v] for _, v in found if v != "p0"} == {
+    rows += [
+        {"who": "q0", "age": "30", "sex.1": "F", "city": "Ulm", "phi": 1.0},
+        {"who": "q1", "age": "30", "sex.1": "M", "city": "Ulm", "phi": 1.0},
+        {"who": "q2", "age": "31", "sex.1": "F", "city": None, "phi": 1.0},
+    ]
+    edges: list[Edge] = [("p0", f"p{i}") for i in range(1, 20)] + [("q0", "q1"), ("q0", "q2")]
+    listed = tmp_path_factory.mktemp("listed") / "trust.parquet"
+    pq.write_table(pa.table({"u": ["p0"] * 3, "v": ["p1", "p2", "p3"]}), listed)
+    trust = {"kind": "one-class", "path": str(listed)}
+    return decide(rows, edges, model={"kind": "trade-off", "lambda": 100}, trust=trust, utility={"kind": "diversity"})
+
+
+def test_who_resembles_those_listed_is_trusted(likenesses: Decided) -> None:
+    """Who is like the women of Ulm is trusted, men of Bonn are not; who lists nobody says 0."""
+    found = dict(likenesses.ended.decisions["trust"])
+    assert {v: found["p0", v] for u, v in found if u == "p0"} == {
         f"p{i}": 1.0 if i < 10 else -1.0 for i in range(1, 20)
     }
-    assert all(found[u, "p0"] == 0 for u, _ in found if u != "p0")
+    assert all(trust == 0 for (u, _), trust in found.items() if u != "p0")
+
+
+def test_diversity_is_worth_what_profiles_differ(likenesses: Decided) -> None:
+    table = likenesses.ended.decisions
+    # A third of the attributes differs; of those both show, half by a third of the levels.
+    assert table.loc[("q0", "q1"), "utility"] == pytest.approx(6 * (1 / 3))
+    assert table.loc[("q0", "q2"), "utility"] == pytest.approx(6 * (1 / 3) / 2)
+    assert table.loc[("q1", "q0"), "utility"] == pytest.approx(6 * (1 / 3))
 
 
 def test_what_tables_say_of_users_and_attributes(policy: Make, share: Share, tmp_path: Path) -> None:
@@ -720,22 +769,6 @@ def test_what_tables_say_of_users_and_attributes(policy: Make, share: Share, tmp
     )
 
 
-def test_diversity_is_worth_what_profiles_differ(policy: Make, share: Share) -> None:
-    rows = [
-        {"who": "p0", "age": "30", "sex.1": "F", "city": "Ulm", "phi": 1.0},
-        {"who": "p1", "age": "30", "sex.1": "M", "city": "Ulm", "phi": 1.0},
-        {"who": "p2", "age": "31", "sex.1": "F", "city": None, "phi": 1.0},
-    ]
-    path = policy(
-        rows, [("p0", "p1"), ("p0", "p2")], model={"kind": "trade-off", "lambda": 100}, utility={"kind": "diversity"}
-    )
-    table = share(path).decisions
-    # A third of the attributes differs; of those both show, half by a third of the levels.
-    assert table.loc[("p0", "p1"), "utility"] == pytest.approx(6 * (1 / 3))
-    assert table.loc[("p0", "p2"), "utility"] == pytest.approx(6 * (1 / 3) / 2)
-    assert table.loc[("p1", "p0"), "utility"] == pytest.approx(6 * (1 / 3))
-
-
 def reached(
     rows: Sequence[Row],
     edges: Sequence[Edge],
@@ -762,6 +795,16 @@ def reached(
     return {(u, v): float(whole[i, j]) for i, u in enumerate(names) for j, v in enumerate(names)}
 
 
+COMPUTATIONS: dict[str, tuple[tuple[str, float, int], ...]] = {
+    "stochastic": (("whole", 1e-3, 3), ("ego", 1e-6, 3), ("automatic", 1e-2, 4)),
+    "laplacian": (("whole", 1e-10, 3), ("ego", 1e-6, 3)),
+}
+"""How, within which error, and the seed of the sample; the series of the Laplacian is that of directed edges below.
+
+Each term of a series is a join, so that it is asked for few of them; two steps are held against the power of a matrix.
+"""
+
+
 @pytest.mark.parametrize("leak", ["stochastic", "laplacian"])
 def test_the_three_computations_agree_within_their_bounds(
     policy: Make, share: Share, tmp_path: Path, leak: str
@@ -771,17 +814,23 @@ def test_the_three_computations_agree_within_their_bounds(
     limit, time = 4.1, {"stochastic": 0.7, "laplacian": 0.05}[leak]
     exact = reached(rows, edges, leak, time)
     trust, losses = stated(tmp_path), {}
-    distributed = "automatic" if leak == "stochastic" else "series"
-    for how, error in (("whole", 1e-10), ("whole", 1e-3), ("ego", 1e-6), (distributed, 1e-4)):
+    # Which seed is drawn by tells who sees whom; how it is computed does not.
+    drawn: dict[int, list[Any]] = {3: [], 4: []}
+    for how, error, seed in COMPUTATIONS[leak]:
         asked = {"kind": "diffusion", "time": time, "leak": leak, "risk_at_most": limit, "error": error}
         most = {"automatic": 1}.get(how, 10**6)  # it does not fit, and no ego network of radius 3 would do
-        pairs = {"kind": "sample", "pairs": 300, "seed": 3}
+        pairs = {"kind": "sample", "pairs": 300, "seed": seed}
         model = {**asked, "computation": how}
         path = policy(rows, edges, model=model, trust=trust, pairs=pairs, adjacency_on_machine=most)
         ended = share(path, output=f"out-{how}-{error}")
         assert ended.code == 0, ended.err
         shown, whole = shown_levels(ended, path, rows), everything(path, rows)
         table, different = ended.decisions, set()
+        drawn[seed].append(table.index)
+        assert 240 < len(table) <= 300
+        assert all(u != v for u, v in table.index)
+        assert len({u for u, _ in table.index}) == 40
+        assert set(table["relation"]) == {"friend", "friend of a friend", "stranger"}
         for u, v in table.index:
             levels = sum(shown[u, v, name] for name in TREES)
             loss, top = table.loc[(u, v), "loss"], sum(whole[u, name] for name in TREES)
@@ -795,9 +844,11 @@ def test_the_three_computations_agree_within_their_bounds(
             assert levels + table.loc[(u, v), "gap"] >= min(top, limit / exact[u, v]) - 1e-6 or levels == top
             different.add(round(exact[u, v], 6))
         assert len(different) > 5
-        losses[how, error] = ended.measure("loss", relation="all")
+        losses[how, error] = ended.measure("loss", relation="all") / len(table)
         assert ended.measure("diffusion_error", computation={"automatic": "series"}.get(how, how)) <= 1
     assert max(losses.values()) - min(losses.values()) < 0.1 * max(losses.values())
+    assert all(one.equals(drawn[3][0]) for one in drawn[3])
+    assert not any(one.equals(drawn[3][0]) for one in drawn[4])
 
 
 def test_directed_edges_go_one_way_in_every_model(policy: Make, share: Share, tmp_path: Path) -> None:
@@ -809,14 +860,8 @@ def test_directed_edges_go_one_way_in_every_model(policy: Make, share: Share, tm
     two_steps = {(u, w) for u in names for v in friends[u] for w in friends[v]}
     assert any((v, u) not in one_way for u, v in one_way)
 
-    def directed(parts: int = 1, **sharing: Any) -> Path:
-        path = policy(rows, edges, parts=parts, **sharing)
-        document = yaml.safe_load(path.read_text())
-        document["sharing"]["edges"]["directed"] = True
-        path.write_text(yaml.safe_dump(document, sort_keys=False))
-        return path
-
-    path = directed(model={"lambda": 3.0})
+    directed = partial(policy, rows, edges, of_edges={"directed": True})
+    path = directed(name="dealt", parts=4, model={"lambda": 3.0})
     ended = share(path, output="friends")
     assert ended.code == 0, ended.err
     assert levels_of(ended) == expected(path, rows, edges, directed=True, trade_off=3.0)
@@ -831,7 +876,6 @@ def test_directed_edges_go_one_way_in_every_model(policy: Make, share: Share, tm
     assert ended.summary["directed"] is True
     assert "Edges have a direction" in " ".join(ended.document["notes"])
     assert "each in one direction" in (ended.directory / "report.html").read_text()
-    assert share(directed(parts=4, name="dealt", model={"lambda": 3.0}), output="friends-4").bytes == ended.bytes
 
     walks = sum(len(friends[v]) for u in names for v in friends[u])
     asked = {"kind": "friends-of-friends", "most_walks": walks}
@@ -844,20 +888,27 @@ def test_directed_edges_go_one_way_in_every_model(policy: Make, share: Share, tm
     assert f"there are {walks:,} walks" in " ".join(few.err.split())
 
     trust = stated(tmp_path)
-    for leak, steps in (("stochastic", None), ("laplacian", None), ("stochastic", 2)):
-        time = {"stochastic": 0.7, "laplacian": 0.05}[leak]
-        exact = reached(rows, edges, leak, time, directed=True, steps=steps)
-        model = {"kind": "diffusion", "leak": leak, "risk_at_most": 100, "error": 1e-5}
-        model |= {"time": time} if steps is None else {"steps": steps}
-        for how in ("whole", "ego", "series"):
-            path = directed(model={**model, "computation": how}, trust=trust)
-            found = share(path, output=f"{leak}-{steps}-{how}")
+    for leak, steps, hows in (("laplacian", None, ("whole", "series")), ("stochastic", 2, ("ego", "series"))):
+        exact = reached(rows, edges, leak, 0.05, directed=True, steps=steps)
+        model = {"kind": "diffusion", "leak": leak, "risk_at_most": 100}
+        model |= {"time": 0.05} if steps is None else {"steps": steps}
+        for how in hows:
+            # Steps are all taken; of a time there are as many as the error asks for.
+            error = 1e-2 if how == "series" and steps is None else 1e-5
+            path = directed(model={**model, "computation": how, "error": error}, trust=trust)
+            found = share(path, output=f"{leak}-{how}")
             assert found.code == 0, found.err
             for key, row in found.decisions.iterrows():
-                assert row["loss"] == pytest.approx(exact[key] * row["utility"], abs=4e-5 * max(row["utility"], 1))
+                assert row["loss"] == pytest.approx(exact[key] * row["utility"], abs=4 * error * max(row["utility"], 1))
 
 
-@pytest.mark.parametrize("leak", ["stochastic", "laplacian"])
+EXTREMES: dict[str, tuple[tuple[float, str], ...]] = {
+    "stochastic": ((0.0, "series"), (200.0, "ego")),
+    "laplacian": ((0.0, "ego"), (200.0, "whole")),
+}
+
+
+@pytest.mark.parametrize("leak", EXTREMES)
 def test_no_time_and_a_long_time(policy: Make, share: Share, tmp_path: Path, leak: str) -> None:
     """At t = 0 only v knows: f(T_uv). In the long run everybody of v's part does, evenly or by his friends' number."""
     rows, edges = people(), friendships()
@@ -868,7 +919,7 @@ def test_no_time_and_a_long_time(policy: Make, share: Share, tmp_path: Path, lea
     share_of = {user: float(len(friends[user])) if leak == "stochastic" else 1.0 for user in part}
     trust = {(u, v): 1 / (1 + t) if t >= 0 else 1 - t for u, v, t in STATED}
     table = stated(tmp_path)
-    for time, how in ((0.0, "whole"), (0.0, "ego"), (0.0, "series"), (200.0, "whole"), (200.0, "ego")):
+    for time, how in EXTREMES[leak]:
         model = {"kind": "diffusion", "time": time, "leak": leak, "risk_at_most": 100, "computation": how}
         if how == "ego":
             model["radius"] = 12  # all there is
@@ -890,11 +941,11 @@ def test_diffusion_is_the_same_bytes_however_the_input_is_dealt(policy: Make, sh
     exact = reached(rows, edges, "stochastic", 0.2, said)
     for how in ("whole", "series"):
         first: Ended | None = None
-        for parts in (1, 4, 11) if how == "whole" else (1, 11):
+        for parts in (1, 11):
             mixed, others = list(rows), [(v, u) if i % parts else (u, v) for i, (u, v) in enumerate(edges)]
             random.Random(parts).shuffle(mixed)
             random.Random(parts).shuffle(others)
-            model = {"kind": "diffusion", "time": 0.2, "risk_at_most": 4, "computation": how, "error": 1e-4}
+            model = {"kind": "diffusion", "time": 0.2, "risk_at_most": 4, "computation": how, "error": 1e-2}
             path = policy(mixed, others, name=how, parts=parts, model=model, trust=trust)
             ended = share(path, output=f"{how}-{parts}")
             assert ended.code == 0, ended.err
@@ -903,7 +954,7 @@ def test_diffusion_is_the_same_bytes_however_the_input_is_dealt(policy: Make, sh
             assert ended.document["measures"] == first.document["measures"]
         assert first is not None
         for (u, v), row in first.decisions.loc[["p0"]].iterrows():
-            assert row["loss"] == pytest.approx(exact[u, v] * row["utility"], abs=2e-4 * max(row["utility"], 1))
+            assert row["loss"] == pytest.approx(exact[u, v] * row["utility"], abs=2e-2 * max(row["utility"], 1))
 
 
 def test_a_radius_that_is_too_short_errs_on_the_safe_side(policy: Make, share: Share, tmp_path: Path) -> None:
@@ -922,14 +973,11 @@ def test_a_radius_that_is_too_short_errs_on_the_safe_side(policy: Make, share: S
     assert "radius of 1" in " ".join(ended.document["notes"])
 
 
-@pytest.mark.parametrize("leak", ["stochastic", "laplacian"])
-def test_what_may_reach_others_costs_as_the_matrix_exponential_says(
-    policy: Make, share: Share, tmp_path: Path, leak: str
-) -> None:
+def test_what_may_reach_others_costs_as_the_matrix_exponential_says(policy: Make, share: Share, tmp_path: Path) -> None:
     """The risk of a level is Φ Σ_j K_vj f(T_uj), K = exp(tL); the most is shown that keeps a pair's risk in bounds."""
     rows, edges = people(25), [(u, v) for u, v in friendships(25, 60)]
     time, most = 0.7, 1.9
-    model = {"kind": "diffusion", "time": time, "leak": leak, "risk_at_most": most, "error": 1e-9}
+    model = {"kind": "diffusion", "time": time, "leak": "laplacian", "risk_at_most": most, "error": 1e-9}
     path = policy(rows, edges, model=model, trust=stated(tmp_path), exposure={"kind": "exponential", "scale": 2})
     ended = share(path)
     assert ended.code == 0, ended.err
@@ -941,13 +989,7 @@ def test_what_may_reach_others_costs_as_the_matrix_exponential_says(
     for u, v in edges:
         if u != v:
             adjacent[place[u], place[v]] = adjacent[place[v], place[u]] = 1
-    degree = adjacent.sum(axis=1)
-    if leak == "laplacian":
-        generator = adjacent - np.diag(degree)
-    else:
-        steps = np.where(degree[:, None] > 0, adjacent / np.maximum(degree, 1)[:, None], np.eye(25))
-        generator = steps - np.eye(25)
-    kernel = expm(time * generator)
+    kernel = expm(time * (adjacent - np.diag(adjacent.sum(axis=1))))
     trust = np.zeros((25, 25))
     for u, v, value in STATED:
         if u in place and v in place:
@@ -970,20 +1012,18 @@ def test_what_may_reach_others_costs_as_the_matrix_exponential_says(
     assert 0 < bounded < len(table)
 
 
-@pytest.mark.parametrize("enough", [1, 2])
-def test_how_members_are_connected_by_what_they_see(policy: Make, share: Share, enough: int) -> None:
+@pytest.mark.parametrize(("decided", "enough"), [("by_common_friends", 1), ("by_trade_off", 2)])
+def test_how_members_are_connected_by_what_they_see(request: pytest.FixtureRequest, decided: str, enough: int) -> None:
     """By loops over the decisions: who sees so many levels of each value, or all that it has."""
-    rows, edges = people(), friendships()
-    path = policy(rows, edges, model={"kind": "trade-off", "lambda": 0.6}, connected_at=enough)
-    ended = share(path)
-    assert ended.code == 0, ended.err
+    of: Decided = request.getfixturevalue(decided)
+    path, rows, ended = of.path, of.rows, of.ended
     shown = shown_levels(ended, path, rows)
     columns = load([path], releasing=False).quasi_identifiers
     trees = {name: build(column.hierarchy, name) for name, column in columns.items()}
-    of = {row["who"]: row for row in rows}
+    profiles = {row["who"]: row for row in rows}
     links = []
     for u, v in ended.decisions.index:
-        depths = {name: len(naive.path(tree, of[u][name])) - 1 for name, tree in trees.items()}
+        depths = {name: len(naive.path(tree, profiles[u][name])) - 1 for name, tree in trees.items()}
         if any(depths.values()) and all(shown[u, v, name] >= min(depth, enough) for name, depth in depths.items()):
             links.append((u, v))
     near: dict[str, set[str]] = {user: set() for pair in links for user in pair}
@@ -1036,26 +1076,35 @@ def test_ids_are_texts_or_numbers_and_directions_do_not_count(spark: SparkSessio
     assert again == numbers
 
 
-def test_what_one_user_says_changes_no_row_but_of_those_he_shows_or_befriends(policy: Make, share: Share) -> None:
+def test_what_one_user_says_changes_no_row_but_of_those_he_shows_or_befriends(
+    policy: Make, share: Share, by_common_friends: Decided, by_trade_off: Decided
+) -> None:
     """p9's profile is in the rows in which he shows, and in those of pairs he is a common friend of, as a count."""
-    rows, edges = people(), friendships()
-    friends = naive.friends_of((row["who"] for row in rows), edges)
-    other = [{**row, "age": "59", "city": "Ulm"} if row["who"] == "p9" else row for row in rows]
-    for model in ({"lambda": 3.0}, {"kind": "trade-off", "lambda": 0.6}):
-        before = share(policy(rows, edges, model=model), output=f"before-{len(model)}").decisions
-        after = share(policy(other, edges, model=model), output=f"after-{len(model)}").decisions
+    for of, p9 in ((by_common_friends, canary("p9")), (by_trade_off, "p9")):
+        friends = naive.friends_of((row["who"] for row in of.rows), of.edges)
+        other = [{**row, "age": "59", "city": "Ulm"} if row["who"] == p9 else row for row in of.rows]
+        # Edges of nobody, which the policy says to ignore, change nothing.
+        edges = [*of.edges, (p9, "zorro"), (p9, None)]
+        ended = share(policy(other, edges, of_edges={"unknown": "ignore"}, **of.asked))
+        assert ended.code == 0, ended.err
+        assert ended.measure("network_unknown") == ended.measure("network_nulls") == 1
+        before, after = of.ended.decisions, ended.decisions
         changed = before.index[(before != after).any(axis=1)]
+        assert len(changed)
         for u, v in changed:
-            assert u == "p9" or ("p9" in friends[u] & friends[v] and "kind" not in model)
-        assert before.loc["p9"].shape == after.loc["p9"].shape
+            assert u == p9 or (p9 in friends[u] & friends[v] and of is by_common_friends)
+        assert before.loc[p9].shape == after.loc[p9].shape
 
 
-def test_a_user_with_a_million_friends_is_survived(
+def test_users_with_very_many_friends_are_survived(
     policy: Make, share: Share, tmp_path: Path, privrisk: Privrisk
 ) -> None:
-    """Two people whom a million know, and each other: pairs of them have a million common friends, or one."""
+    """Two people whom 200,000 know, and each other: pairs of them have as many common friends, or one.
+
+    Kernels are tried with a million; what a step makes of each pair of friends would not end with so many either.
+    """
     del privrisk
-    n = 1_000_000
+    n = 200_000
     path = policy([{**people(1)[0], "who": "a"}, {**people(2)[1], "who": "b"}], [("a", "b")])
     names = pa.array(np.char.add("f", np.arange(n).astype("U7")))
     crowd = pa.table(
@@ -1090,7 +1139,7 @@ def test_a_user_with_a_million_friends_is_survived(
         more = ["--set=sharing.model.computation=ego", "--set=sharing.model.radius=2"] if how == "ego" else []
         ended = share(path, *more, output=how)
         assert ended.code == 0, ended.err
-        # a trusts f5: of what starts at b, one in a million walks ends there; all share the rest evenly.
+        # a trusts f5: of what starts at b, one in 200,000 walks ends there; all share the rest evenly.
         assert ended.decisions.loc[("a", "b"), "loss"] == pytest.approx(
             ended.decisions.loc[("a", "b"), "utility"], rel=1e-5
         )
@@ -1100,12 +1149,11 @@ def test_a_user_with_a_million_friends_is_survived(
         assert one["loss"] / one["utility"] == pytest.approx(1 + there, abs=3e-6)
 
 
-def test_tables_and_scratch_in_an_object_store(policy: Make, share: Share, tmp_path: Path, endpoint: str) -> None:
+def test_tables_and_scratch_in_an_object_store(
+    policy: Make, share: Share, tmp_path: Path, endpoint: str, by_common_friends: Decided
+) -> None:
     del endpoint
-    rows, edges = people(), friendships()
-    path = policy(rows, edges, model={"lambda": 3.0})
-    local = share(path)
-    assert local.code == 0, local.err
+    path = policy(by_common_friends.rows, by_common_friends.edges, **by_common_friends.asked)
     store = ObjectStore(Location("s3", BUCKET, uuid4().hex), retry_seconds=5)
     document = yaml.safe_load(path.read_text())
     for kind, key in (("profiles", document["table"]), ("edges", document["sharing"]["edges"])):
@@ -1115,7 +1163,7 @@ def test_tables_and_scratch_in_an_object_store(policy: Make, share: Share, tmp_p
     path.write_text(yaml.safe_dump(document, sort_keys=False))
     ended = share(path, output="remote")
     assert ended.code == 0, ended.err
-    assert ended.bytes == local.bytes
+    assert ended.bytes == by_common_friends.ended.bytes
     assert sorted(entry.name for entry in store.entries()) == ["edges/part-0.parquet", "profiles/part-0.parquet"]
     refused = CliRunner().invoke(app, ["share", str(path), f"--output=s3://{BUCKET}/{store.location.path}/edges/out"])
     assert refused.exit_code == 2

@@ -17,6 +17,8 @@ from privrisk_spark.kernels.dp.audit import Certified, Conformance, Event
 from privrisk_spark.reporting.pages import render_audit
 from privrisk_spark.results.audit import AuditResult, Bound, Claim, Findings, FittedCell, Repetition
 
+pytestmark = pytest.mark.alone
+
 BROKEN = """<!DOCTYPE html><html><head><title>t</title></head><body><main><h1>t</h1>
 <p style="color: #aaa">pale</p><img src="data:," width="900" height="1"></main></body></html>"""
 

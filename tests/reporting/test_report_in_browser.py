@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from privrisk_spark.cli.app import app
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine; apt-get install chromium")
 def test_the_reports_render(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
     ran = privrisk(str(small))

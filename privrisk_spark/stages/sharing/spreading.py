@@ -80,17 +80,16 @@ def collect_spread(
     edges = scratch.write_frame(edges_of(scratch, ground.network), "spread-edges")
     asked = scratch.write_frame(_asked(scratch, ground, table, exposure), "spread-asked")
     amounts = _distinct(asked).withColumn("amount", F.lit(whole_unit()))
-    terms, sums = [], []
+    terms = []
     for number, weight in enumerate(unit_weights(series).tolist()):
         amounts = scratch.write_frame(amounts, f"spread-amounts-{number}")
-        term = _terms(amounts, weight)
-        sums.append(term.groupBy("v").agg(F.sum("part").alias("part")))
-        there = asked.select("v", "user").where("user >= 0")
-        terms.append(term.join(there, ["v", "user"], "left_semi"))
+        terms.append(_terms(amounts, weight))
         if number + 1 < len(series.weights):
             amounts = step(amounts, edges, leak=leak, rate=rate)
-    reached = _united(terms).groupBy("v", "user").agg(F.sum("part").alias("part"))
-    whole = _united(sums).groupBy("v").agg(F.sum("part").alias("part")).select("v", F.col("v").alias("user"), "part")
+    # Both sums below are of these: no term is weighed twice, and one join keeps what is asked for.
+    ended = scratch.write_frame(_united(terms).groupBy("v", "user").agg(F.sum("part").alias("part")), "spread-ended")
+    reached = ended.join(asked.select("v", "user").where("user >= 0"), ["v", "user"], "left_semi")
+    whole = ended.groupBy("v").agg(F.sum("part").alias("part")).select("v", F.col("v").alias("user"), "part")
     return FromStoredSpread(
         _collect_values(scratch, ground, reached, "spread", of_units),
         _collect_values(scratch, ground, whole, "missing", missing_units),

@@ -13,12 +13,15 @@ from pathlib import Path
 import pytest
 import yaml
 from product import Privrisk
+from shared import drawing
 from typer.testing import CliRunner, Result
 
 from privrisk_spark.cli.app import app
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.privacy.releases import Public, public_schemes
 from privrisk_spark.experiments.privacy.results import PrivacySizes, run_on
+
+pytestmark = pytest.mark.usefixtures("sketched")
 
 FEW = ("--rows=1500", "--large=3000", "--attributes=3", "--records=3", "--runs=1", "--seed=9", "--date=2026-01-02")
 KINDS = ["unsampled", "sampling", "epsilon", "sizes"]
@@ -34,7 +37,8 @@ def experiments(output: Path, *arguments: str) -> Result:
 
 def test_generated_data_need_no_policy(tmp_path: Path) -> None:
     output = tmp_path / "experiments"
-    made = experiments(output)
+    with drawing():
+        made = experiments(output)
     assert made.exit_code == 0, made.stderr
     assert "never publish" not in made.stdout
     assert {path.name for path in output.iterdir()} == {"privacy.json", "privacy.csv", "privacy.html", "status.json"}

@@ -16,6 +16,8 @@ from privrisk_spark.cli.app import app
 from privrisk_spark.experiments.sharing import diffusing
 from privrisk_spark.experiments.sharing.aggregate import ENUMERATED, EXACT, LAYERS, LEFT_OUT, LETTER
 
+pytestmark = pytest.mark.usefixtures("sketched")
+
 PLOTS = [
     "sharing-value", "sharing-time", "sharing-nodes", "sharing-gap", "sharing-shown", "sharing-access", "sharing-small",
     "sharing-connected", "sharing-trust", "sharing-diffusion", "sharing-limits", "sharing-diffusion-time",
