@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from product import ROOT
+from shared import drawing
 
 _SHARED = re.compile(r"^\| (\w+) to (\w+) \| (\d) \| (\S+) \| (\S+) \| (\S+) \|", re.MULTILINE)
 
@@ -45,7 +46,8 @@ def six_people_share_as_the_page_says() -> None:
     assert spec.loader is not None
     program = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(program)
-    drawn = program.picture(Path("vault/sharing/decisions").absolute())
+    with drawing():
+        drawn = program.picture(Path("vault/sharing/decisions").absolute())
     assert (ROOT / "docs" / "sharing.svg").read_text() == drawn + "\n", "run: python docs/sharing_picture.py DECISIONS"
     assert all(f">{name}<" in drawn for name in people.index)
     told = _SHARED.findall((ROOT / "docs" / "sharing.md").read_text())
