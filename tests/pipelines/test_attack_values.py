@@ -692,7 +692,7 @@ def test_bad_input_is_refused_by_name(privrisk: Privrisk, anonymous: Released, t
         ({"methods": ["similarity"]}, "attack.methods.0: 'similarity' needs a hierarchy of sensitive values"),
         ({"methods": ["transparency"], "intruder": {"levels": {"age": 1}}}, "attack.methods.0: 'transparency' takes"),
         ({"methods": ["transparency"], "levels": {"age": 1}}, "attack.levels: must have a level for each known column"),
-        ({"methods": ["transparency"], "levels": {"age": 1, "city": 0}}, "has rows that nobody has at the levels"),
+        ({"methods": ["transparency"], "levels": {"age": 0, "city": 0}}, "has rows that nobody has at the levels"),
         ({"methods": ["composition"], "also": [other]}, "attack.also.0.columns.city: the release has no column 'city'"),
         ({"methods": ["membership"]}, "attack.methods: nothing of it can be tried: 'membership', as everybody"),
         ({"gain_above": 0.5}, "attack.gain_above"),
