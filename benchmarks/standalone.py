@@ -11,9 +11,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-
-import pyspark
 
 _PATIENCE = 120  # seconds until all workers are there
 _POLL = 0.5
@@ -22,6 +21,14 @@ _LEAST, _USUAL_FIRST = 10_000, 32_768  # of ports that are tried; of those that 
 
 class ClusterError(RuntimeError):
     """The cluster did not come up."""
+
+
+def _spark_home() -> str:
+    """Where Spark is installed, which is not imported for that: tests that need no Spark look for ports here."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise ClusterError("pyspark is not installed.")
+    return str(Path(found.origin).parent)
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ def submit_environment(logs: Path) -> dict[str, str]:
     """Return the environment of this process without its Spark settings, fit for Spark's own programs."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return kept | {
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_HOME": _spark_home(),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
