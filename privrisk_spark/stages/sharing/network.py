@@ -155,15 +155,16 @@ class Network:
         n = int(self.offsets[-1])
         inside = np.zeros(n, dtype=bool)  # the system gives memory only for what is touched
         inside[user] = True
-        wave = np.array([user], dtype=np.int64)
+        waves = [np.array([user], dtype=np.int64)]
         for _ in range(radius):
-            met = self.friends(wave)[1]
+            met = self.friends(waves[-1])[1]
             met = met[~inside[met]]
             if not len(met):
                 break
             inside[met] = True
-            wave = _distinct(met, n)
-        return np.flatnonzero(inside)
+            waves.append(_distinct(met, n))
+        # Few people in a large network are not looked for among all.
+        return _distinct(np.concatenate(waves), n)
 
     def within(self, users: LongArray) -> Graph:
         """Return the friendships among some users, who are ascending, numbered by their places."""
