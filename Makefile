@@ -5,9 +5,10 @@ BIN = $(VENV)/bin
 DEMO ?= demo
 # Airflow must not share an environment with Spark: its provider brings a client in Spark's name.
 AIRFLOW ?= .venv-airflow
-# Each has a Spark session of its own, of about 2 GB with its Python workers.
-TEST_WORKERS ?= 2
-EXAMPLES ?= half
+# Each has a Spark session of its own, of about 2 GB with its Python workers; three keep two cores at work.
+TEST_WORKERS ?= 3
+EXAMPLES ?= some
+CASES ?= not thorough
 
 .PHONY: demo test test-thorough test-fast machine-code check lint bench site lock clean
 
@@ -20,19 +21,20 @@ demo: $(VENV)/ready
 	@echo "  $(DEMO)/release/manifest.json  what a consumer gets: guarantee, columns, files"
 	@echo "  conf/demo.yaml                 the policy; copy it, or run it with --set decision.utility_at_least=4"
 
-# Everything CI runs: lint, types, all tests. Those of dags/ are skipped where Airflow is not: make $(AIRFLOW)/ready; those of
+# What CI runs: lint, types, tests. Those of dags/ are skipped where Airflow is not: make $(AIRFLOW)/ready; those of
 # Spark's connectors where these are not: make $(VENV)/connectors; those of Azure likewise: make $(VENV)/azurite; and the
 # check of pages for accessibility: make $(VENV)/axe.
 test: lint machine-code $(VENV)/java $(VENV)/client $(TEST_NEEDS)
-	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder --examples=$(EXAMPLES)
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder --examples=$(EXAMPLES) -m "$(CASES)"
 
-# The same with every random example that a property asks for, where `make test` takes the first half of them.
+# Before a release: also the cases marked thorough, each of which says what covers it in the usual run, and every random
+# example that a property asks for, where `make test` takes the first third of them.
 test-thorough:
-	$(MAKE) test EXAMPLES=all
+	$(MAKE) test EXAMPLES=all CASES=
 
 # Everything that needs no Spark, with few random examples of each property: while you work.
 test-fast: machine-code
-	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not spark" --examples=few
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not spark and not thorough" --examples=few
 
 # What the tests run compiled: once for each state of the sources, so that no two processes compile the same.
 machine-code: $(VENV)/ready

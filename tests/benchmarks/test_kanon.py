@@ -94,6 +94,9 @@ def test_the_floor_says_that_nothing_keeps_the_limit(data: Path, tmp_path: Path)
     assert (ended.returncode, ended.stderr) == (1, "No scheme keeps the limit.\n")
 
 
+@pytest.mark.thorough(
+    "the floor is held against the literal optimum above; the product in tests/pipelines/release/test_recoded.py"
+)
 def test_the_product_is_measured_where_it_agrees_with_the_floor(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     best, by_risk = kanon.optimum(ROWS, data.parent)
     assert (best.name, by_risk.name) == ("kanon", "kanon-by-risk")

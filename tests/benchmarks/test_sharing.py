@@ -14,6 +14,7 @@ from benchmarks.case_study import BenchmarkError
 USERS = 800
 
 
+@pytest.mark.thorough("test_another_answer_is_no_figure; every run of the benchmark itself compares both")
 def test_floor_and_product_decide_the_same_and_find_the_same_risks(tmp_path: Path) -> None:
     found = sharing.decided(sharing.prepare(USERS, 10, tmp_path), "hard")
     assert found.name == "sharing-hard-10"

@@ -108,7 +108,12 @@ class IcebergLake(Lake):
         ]
 
 
-@pytest.fixture(params=["delta", "iceberg"])
+@pytest.fixture(
+    params=[
+        pytest.param("delta", marks=pytest.mark.thorough("tests/pipelines/release/test_delta_connector.py")),
+        "iceberg",
+    ]
+)
 def lake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
     if request.param == "delta":
         with connectors.delta(tmp_path) as connector:

@@ -176,6 +176,9 @@ def test_the_dag_imports_where_the_project_is_not(airflow: Airflow) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
 
 
+@pytest.mark.thorough(
+    "the other runs of the DAG end by every exit code; tests/pipelines/release/test_store_vaults.py has the store"
+)
 def test_wrong_input_is_not_tried_again_though_the_vault_is_not_seen_from_the_task(
     airflow: Airflow, endpoint: str, tmp_path: Path
 ) -> None:

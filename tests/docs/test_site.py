@@ -98,6 +98,7 @@ def test_files_that_pages_link_to_are_those_of_the_project(site: Path) -> None:
         assert path.read_bytes() == (DOCS.parent / path.relative_to(site / "files")).read_bytes()
 
 
+@pytest.mark.thorough("tests/reporting/test_accessibility.py holds the pages of runs against the same rules")
 def test_pages_can_be_read_by_everybody(site: Path, tmp_path: Path) -> None:
     """Of each kind one: a table of links, texts, code, wide tables, a notebook, generated pages."""
     names = (

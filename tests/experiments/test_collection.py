@@ -111,6 +111,7 @@ def test_a_directory_with_something_else_is_refused(tmp_path: Path) -> None:
         check_collection(str(tmp_path))
 
 
+@pytest.mark.thorough("the test of each experiment runs it")
 def test_all_of_them_run(tmp_path: Path) -> None:
     """With every chart drawn, which other tests of experiments leave out."""
     place = tmp_path / "out"

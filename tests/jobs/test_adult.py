@@ -173,6 +173,7 @@ def test_budget_key_and_manifest(privrisk: Privrisk, private: Ran, tmp_path: Pat
     assert "Use a new run id" in lost.err
 
 
+@pytest.mark.thorough("tests/pipelines/release/test_release.py::test_a_run_id_is_one_request, without Adult")
 def test_a_run_id_covers_one_snapshot(
     privrisk: Privrisk, adult: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,6 +304,7 @@ def test_a_release_by_one_drawn_scheme(privrisk: Privrisk, spark: SparkSession, 
     assert again.manifest["chosen_schemes"] == [scheme]
 
 
+@pytest.mark.thorough("test_a_release_by_one_drawn_scheme draws one scheme alike; tests/kernels/dp/ draws several")
 def test_a_release_by_peeled_schemes(privrisk: Privrisk, tmp_path: Path) -> None:
     """Two schemes are drawn, then their cells are admitted: what they cost is in the sum."""
     peeled = [
@@ -416,6 +418,7 @@ def test_an_admitted_set_is_used_again(privrisk: Privrisk, tmp_path: Path) -> No
     assert "'admitted.parquet' is not the file the manifest names" in tampered.err
 
 
+@pytest.mark.thorough("tests/pipelines/release/test_charge.py and tests/stages/private/ count persons, without Adult")
 def test_a_release_of_persons_with_several_rows(privrisk: Privrisk, adult: Path, tmp_path: Path) -> None:
     """Three rows a person: the release is one of a third of the rows, and its unit is the person."""
     lines = (adult / "adult.csv").read_text().splitlines()

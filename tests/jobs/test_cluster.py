@@ -92,6 +92,7 @@ def digests(data: Path) -> list[str]:
     return [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(data.iterdir())]
 
 
+@pytest.mark.thorough("test_workers_that_share_no_disk_with_the_driver submits alike, to a cluster with less")
 def test_spark_submit_on_a_cluster(
     cluster: Cluster, submit: Submit, privrisk: Privrisk, small: Path, tmp_path: Path
 ) -> None:

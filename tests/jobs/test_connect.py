@@ -83,6 +83,7 @@ def client(server: str, tmp_path: Path) -> Client:
     return run
 
 
+@pytest.mark.thorough("test_an_assessment_of_a_frame_and_a_private_release_in_python, by the same client")
 def test_a_release_by_command(client: Client, privrisk: Privrisk, tmp_path: Path) -> None:
     table = write_table(tmp_path)
     file = policy("risk", table, tmp_path / "local")
@@ -141,6 +142,7 @@ def test_an_assessment_of_a_frame_and_a_private_release_in_python(
     assert "3c" * 8 not in done.stdout + done.stderr
 
 
+@pytest.mark.thorough("the other jobs run by the same client; tests/pipelines/test_share.py shares by joins")
 def test_sharing_by_joins(client: Client, privrisk: Privrisk, tmp_path: Path) -> None:
     """Diffusion in a graph that no machine may hold: the same bytes as by this process."""
     del privrisk

@@ -919,6 +919,7 @@ def test_what_is_refused(assess: Assess, world: World, tmp_path: Path) -> None:
     assert "assess.intervals.income.masked: the release has no column 'paid'" in ran.err
 
 
+@pytest.mark.thorough("tests/stages/assessing/test_values.py")
 def test_numbers_written_as_text(assess: Assess, world: World, tmp_path: Path) -> None:
     """CSV columns are texts: numbers in them are compared as numbers where that is asked."""
     table, release = world.table.copy(), world.masked.copy()
@@ -1121,6 +1122,7 @@ def test_persons_are_not_counted_where_suppressed_records_are_compatible_with_al
     assert "assess.suppressed: compatible and table.entity_id together" in ran.err
 
 
+@pytest.mark.thorough("test_records_suppressed_whole_are_no_class_of_their_own")
 def test_a_column_generalized_to_the_root_throughout_suppresses_nobody(assess: Assess, world: World) -> None:
     table = world.masked.assign(sex="*")
     table.to_parquet(world.root / "root.parquet", index=False)

@@ -163,6 +163,7 @@ def test_a_masked_table_of_another_program_is_matched_by_its_ids(masked: Path) -
     assert {key: value for key, value in found.items() if key[0] == "release"} == wanted
 
 
+@pytest.mark.thorough("tests/stages/assessing/test_matched.py")
 def test_windows_of_masks_are_searched_above_exact_pairs(masked: Path) -> None:
     """90 people and rows are 24,300 comparisons of three columns; two windows that are searched take far fewer."""
     tried = ("--set=attack.methods=[transparency]", "--set=attack.intruder.columns=[age, income, pay]")

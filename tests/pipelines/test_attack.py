@@ -446,6 +446,7 @@ def test_texts_that_are_spelled_otherwise_are_near(policy: Make, attack: Attack,
     assert by_texts.document["known"] == {"city": "as a text"}
 
 
+@pytest.mark.thorough("tests/kernels/linkage/test_knowledge.py")
 def test_an_intruder_who_knows_less_or_has_it_wrong(policy: Make, attack: Attack, tmp_path: Path) -> None:
     """Found is what two loops find of what he knows, and the same however the table lies."""
     rows = [row for row in table(80) if row["age"] and row["city"]]
@@ -480,7 +481,9 @@ def test_an_intruder_who_knows_less_or_has_it_wrong(policy: Make, attack: Attack
     assert "20 % of the values he lacks and 10 % of the values he has wrong" in wrong.document["notes"][0]
 
 
-@pytest.mark.parametrize("ours", [True, False])
+@pytest.mark.parametrize(
+    "ours", [True, pytest.param(False, marks=pytest.mark.thorough("the same steps on a table as it is"))]
+)
 def test_an_intruder_with_a_table_of_his_own(
     policy: Make, attack: Attack, tmp_path: Path, released: Released, ours: bool
 ) -> None:
@@ -534,6 +537,7 @@ def test_what_is_attacked_is_no_part_of_a_release(policy: Make) -> None:
     assert plain.digest() == tried.digest()
 
 
+@pytest.mark.thorough("tests/stages/attacking/ deals the rows otherwise")
 def test_a_sample_is_the_same_however_the_table_lies(policy: Make, attack: Attack, tmp_path: Path) -> None:
     rows = table(300)
     asked = {"protected": masked(tmp_path, rows), "intruder": {"share": 0.3, "seed": 7}}
@@ -559,6 +563,7 @@ def test_a_sample_is_the_same_however_the_table_lies(policy: Make, attack: Attac
     assert "are a sample" in " ".join(few.document["notes"])
 
 
+@pytest.mark.thorough("tests/stages/attacking/test_blocks.py")
 def test_above_exact_pairs_blocks_are_searched_and_their_recall_is_told(
     policy: Make, attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,9 @@ def of_match_weights(document: Row, parameters: Row) -> dict[tuple[Any, ...], Ro
     return found
 
 
+@pytest.mark.thorough(
+    "test_probabilities_of_agreement_are_found_without_a_known_pair; tests/kernels/linkage/ assigns one to one"
+)
 def test_each_of_different_people_is_linked_to_the_own_row_and_no_other(run: Run, tmp_path: Path) -> None:
     """Of 60 different people 20 are not in the table that is shown: 40 links are right, whoever takes the others'.
 
@@ -139,6 +142,7 @@ def test_probabilities_of_agreement_are_found_without_a_known_pair(run: Run) -> 
     )
 
 
+@pytest.mark.thorough("tests/stages/attacking/test_probabilistic.py")
 def test_agreement_on_a_rare_town_weighs_more(run: Run, tmp_path: Path) -> None:
     """Best candidates by the model's own m, and by the frequency of each town instead of u, pair by pair."""
     of = random.Random(2)

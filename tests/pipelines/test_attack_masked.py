@@ -138,7 +138,9 @@ def found(document: dict[str, Any], begins: str, cells: str = "nearest", **more:
     return float(one["value"])
 
 
-@pytest.mark.parametrize("noise", [1.0, 5.0])
+@pytest.mark.parametrize(
+    "noise", [pytest.param(1.0, marks=pytest.mark.thorough("the same steps as with more noise")), 5.0]
+)
 def test_as_many_are_found_as_two_loops_find(masked: Release, noise: float) -> None:
     made = masked(noise)
     document = made.attacked(*only(cells="nearest"))
@@ -164,6 +166,7 @@ def test_as_many_are_found_as_two_loops_find(masked: Release, noise: float) -> N
     assert document["known"]["sex"] == "by levels of its hierarchy"
 
 
+@pytest.mark.thorough("tests/stages/attacking/test_distance.py")
 def test_rows_without_values_do_not_draw_everybody_away(masked: Release) -> None:
     """Whoever takes a lost number for any number finds people by the others; by the nearest one he finds hardly any."""
     table = [
@@ -197,6 +200,7 @@ def test_rows_without_values_do_not_draw_everybody_away(masked: Release) -> None
         assert right > max(N / 3, 2 * found(document, begins))
 
 
+@pytest.mark.thorough("tests/stages/attacking/test_classes.py")
 def test_nobody_is_in_a_class_of_masked_values(masked: Release) -> None:
     """The masked row of a person is not in the class that is known of him: nothing is inferred from it."""
     document = masked(5.0).attacked(*only(methods="distance, homogeneity", cells="nearest", standardization="people"))
@@ -230,7 +234,9 @@ def right(candidates: list[set[int]]) -> float:
 TOLD = only(methods="transparency")
 
 
-@pytest.mark.parametrize("percent", [2.5, 20])
+@pytest.mark.parametrize(
+    "percent", [2.5, pytest.param(20, marks=pytest.mark.thorough("the same steps in larger windows"))]
+)
 def test_whoever_knows_that_ranks_were_swapped_intersects_them(masked: Release, percent: float) -> None:
     """Nin, Herranz and Torra: the rows within so many ranks in every column, and of the same sex."""
     swap = {"method": "rank-swapping", "percent": percent}
@@ -286,6 +292,7 @@ def test_whoever_knows_that_columns_were_aggregated_projects_or_repeats_it(maske
     assert by_method(document, "repetition") == pytest.approx(right(alike), abs=1e-9)
 
 
+@pytest.mark.thorough("tests/planning/test_attack_masks.py")
 def test_masks_that_leave_every_row_possible_are_said(masked: Release) -> None:
     made = masked(1.0)
     both = only(methods="distance, transparency", cells="nearest", standardization="people")
@@ -297,6 +304,7 @@ def test_masks_that_leave_every_row_possible_are_said(masked: Release) -> None:
     assert by_method(document, "intersection") == pytest.approx(2)
 
 
+@pytest.mark.thorough("test_as_many_are_found_as_two_loops_find, without the sensitive column")
 def test_a_masked_sensitive_number_is_compared_if_it_is_known(masked: Release) -> None:
     """Two columns of noise, of which one is sensitive: found is what two loops find by all three columns."""
     made = masked(1.0, "--set=columns.income={role: sensitive, mask: {method: noise, deviation: 100}}")

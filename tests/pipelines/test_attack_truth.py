@@ -190,6 +190,7 @@ def test_ids_are_needed_on_neither_side(run: Run, tmp_path: Path) -> None:
     assert ended.pairs("person-uniform")["record_id"].is_unique
 
 
+@pytest.mark.thorough("tests/stages/attacking/test_probabilistic.py")
 def test_match_weights_without_truth_say_which_are_links(run: Run, tmp_path: Path) -> None:
     """Classes of the rule are counted, and their links are scored in bits."""
     rows = table()
@@ -279,7 +280,9 @@ def check(
     assert ended.measure("absent_persons", **of) == len({person for person, _ in begun} - there)
 
 
-@pytest.mark.parametrize("known", ["persons", "records"])
+@pytest.mark.parametrize(
+    "known", ["persons", pytest.param("records", marks=pytest.mark.thorough("the same steps by other ids"))]
+)
 def test_persons_are_found_as_a_literal_program_finds_them(run: Run, tmp_path: Path, known: str) -> None:
     """A table of other software; rows of some persons are lost, and strangers are in it. Then in parts, in disorder."""
     rows = table(75)
@@ -311,6 +314,7 @@ def test_persons_are_found_as_a_literal_program_finds_them(run: Run, tmp_path: P
     assert all(m["unit"] != "records" for m in ended.document["measures"] if "group" in m["parameters"])
 
 
+@pytest.mark.thorough("test_persons_are_found_as_a_literal_program_finds_them")
 def test_a_person_is_found_more_often_than_each_row(run: Run, tmp_path: Path) -> None:
     """Three rows of each of two persons, all in one class of six: each row with 3/6, one of three with 7/8."""
     rows = [{"who": f"p{i}", "person": f"h{i % 2}", "age": "30", "home.town": "Ulm"} for i in range(6)]
@@ -355,6 +359,9 @@ def test_persons_of_a_release_of_ours(run: Run, tmp_path: Path) -> None:
     assert sum(rows_right) == pytest.approx(ended.measure("correctly_linked_rows", **of), abs=1e-6)
 
 
+@pytest.mark.thorough(
+    "tests/pipelines/test_attack_learning.py learns them of rows; tests/stages/attacking/test_learned.py"
+)
 def test_distances_are_learned_from_some_persons_and_find_others(run: Run, tmp_path: Path) -> None:
     """Standard weights find of the persons held out what a loop over their rows finds; nobody is in both samples."""
     rows = table(75)

@@ -175,7 +175,10 @@ def classes_of(tmp_path: Path) -> dict[tuple[Any, ...], list[Any]]:
     return dict(found)
 
 
-@pytest.mark.parametrize("kind", ["k-anonymous", "by risk"])
+@pytest.mark.parametrize(
+    "kind",
+    ["k-anonymous", pytest.param("by risk", marks=pytest.mark.thorough("tests/stages/attacking/test_classes.py"))],
+)
 def test_values_are_inferred_as_loops_over_the_classes_infer_them(
     privrisk: Privrisk, anonymous: Released, made: Release, tmp_path: Path, kind: str
 ) -> None:
@@ -261,7 +264,10 @@ def test_persons_are_counted_as_persons(run: Run, tmp_path: Path) -> None:
     assert len(rows) > ended.measure("people_tried", method="homogeneity", column="ill", outcome="certain")
 
 
-@pytest.mark.parametrize("suppressed", ["keep", "drop"])
+@pytest.mark.parametrize(
+    "suppressed",
+    [pytest.param("keep", marks=pytest.mark.thorough("where rows are left out, more has to be thought of")), "drop"],
+)
 def test_whoever_knows_the_levels_links_classes(
     privrisk: Privrisk, made: Release, without_some: Released, tmp_path: Path, suppressed: str
 ) -> None:
@@ -294,7 +300,9 @@ def test_whoever_knows_the_levels_links_classes(
     }
 
 
-@pytest.mark.parametrize("share", [1.0, 0.5])
+@pytest.mark.parametrize(
+    "share", [pytest.param(1.0, marks=pytest.mark.thorough("half of them are tried by the same steps")), 0.5]
+)
 def test_releases_together_leave_fewer_values(
     privrisk: Privrisk, anonymous: Released, tmp_path: Path, share: float
 ) -> None:
@@ -391,7 +399,9 @@ def test_each_finer_scheme_tells_of_other_people(run: Run) -> None:
     assert ended.measure("values_exposed", method="minimality", column="ill", alpha=0.5) == 4
 
 
-@pytest.mark.parametrize("method", ["mondrian", "hilbert"])
+@pytest.mark.parametrize(
+    "method", [pytest.param("mondrian", marks=pytest.mark.thorough("the same steps as for hilbert")), "hilbert"]
+)
 def test_whoever_makes_the_classes_again_is_left_with_their_rows(run: Run, tmp_path: Path, method: str) -> None:
     """Under local recoding as under one scheme: one of f rows, whoever the person is; no distance finds more."""
     rows = table(60)
@@ -412,6 +422,7 @@ def test_whoever_makes_the_classes_again_is_left_with_their_rows(run: Run, tmp_p
         assert "classes can be made again by who knows all quasi-identifiers alone" in " ".join(less.document["notes"])
 
 
+@pytest.mark.thorough("tests/stages/attacking/test_distance.py links by the same columns, without a release")
 def test_an_intruder_may_know_a_sensitive_value_which_all_rows_show(
     privrisk: Privrisk, anonymous: Released, tmp_path: Path
 ) -> None:
@@ -538,6 +549,7 @@ def test_a_table_of_suppressed_rows_tells_no_members(run: Run, tmp_path: Path) -
     assert ended.measure("membership_advantage", method="membership") == 1
 
 
+@pytest.mark.thorough("test_members_are_told_from_others, of a release by k-anonymity")
 def test_who_is_in_the_original_table_is_what_differential_privacy_hides(run: Run, tmp_path: Path) -> None:
     rows = [{**row, "age": str(20 + i % 3), "city": "Ulm", "who": f"p{i}"} for i, row in enumerate(table(80) * 20)]
     strangers = [{**row, "who": f"s{i}"} for i, row in enumerate(rows[:600])]
@@ -592,7 +604,15 @@ def test_all_that_can_be_tried_is_tried_and_the_rest_is_said(
     assert all(named.count(one) == 1 for one in named)
 
 
-@pytest.mark.parametrize("whose", ["a share", "a table of his own"])
+@pytest.mark.parametrize(
+    "whose",
+    [
+        "a share",
+        pytest.param(
+            "a table of his own", marks=pytest.mark.thorough("tests/pipelines/test_attack.py has such an intruder")
+        ),
+    ],
+)
 def test_nobody_is_counted_who_is_not_tried(run: Run, tmp_path: Path, whose: str) -> None:
     """Of a table as it is, row by row: who is drawn, or whom the intruder has, by what all rows of the class hold."""
     rows = [{**row, "age": str(20 + i % 4), "ill": row["ill"] or "flu"} for i, row in enumerate(table(60))]
@@ -636,6 +656,7 @@ def test_nobody_is_counted_who_is_not_tried(run: Run, tmp_path: Path, whose: str
         assert ended.measure("baseline_share", method="homogeneity", column="ill") == pytest.approx(baseline)
 
 
+@pytest.mark.thorough("test_members_are_told_from_others, where strangers are among others")
 def test_strangers_alone_are_no_mistake(run: Run, tmp_path: Path) -> None:
     rows = table(30)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "whole.parquet")
@@ -664,6 +685,7 @@ def test_too_many_certain_values_are_exit_code_one(run: Run, tmp_path: Path) -> 
     assert said in missed.document["paragraph"]
 
 
+@pytest.mark.thorough("tests/stages/attacking/test_classes.py, without a release")
 def test_nothing_is_certain_of_a_column_without_a_value(run: Run, tmp_path: Path) -> None:
     """That everybody lacks it is no secret of anybody; where only some lack it, that is a value like others."""
     nothing = [{**row, "ill": None} for row in table(30)]

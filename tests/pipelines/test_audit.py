@@ -54,6 +54,7 @@ def _usual_batches(spark: SparkSession) -> Iterator[None]:
 # ------------------------------------------------------------------------------------------ the whole, once
 
 
+@pytest.mark.thorough("every experiment of it runs below, with fewer trials")
 def test_the_whole_audit_of_the_mechanism(tmp_path: Path) -> None:
     """The command as a person runs it: 20,000 trials of each table, tasks that really fail; the table is not there."""
     policy = tmp_path / "policy.yaml"

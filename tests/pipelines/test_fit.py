@@ -325,7 +325,16 @@ def test_classes_with_levels_of_their_own_have_what_is_asked(
 
 
 @pytest.mark.usefixtures("privrisk")
-@pytest.mark.parametrize("method", ["mondrian", "hilbert", "bang"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "mondrian",
+        *(
+            pytest.param(other, marks=pytest.mark.thorough("the same steps as for mondrian"))
+            for other in ("hilbert", "bang")
+        ),
+    ],
+)
 def test_classes_with_levels_of_their_own_have_persons(policy: Make, privrisk: Privrisk, method: str) -> None:
     """One of them has most rows of each record, so that k rows are often hers alone."""
     given, pick = rows(9, 200), random.Random(method)
@@ -369,7 +378,9 @@ def nodes_of(ran: Ran, given: Sequence[Row]) -> collections.Counter[tuple[str | 
 
 
 @pytest.mark.usefixtures("privrisk")
-@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize(
+    "persons", [pytest.param(False, marks=pytest.mark.thorough("the same steps with rows for persons")), True]
+)
 def test_cuts_are_fitted_approved_and_applied_to_the_next_batch(
     policy: Make, privrisk: Privrisk, tmp_path: Path, persons: bool
 ) -> None:
@@ -486,7 +497,9 @@ def test_a_file_that_is_no_tree_is_refused_by_what_is_wrong(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("privrisk")
-@pytest.mark.parametrize("n", [200, 2])
+@pytest.mark.parametrize(
+    "n", [200, pytest.param(2, marks=pytest.mark.thorough("tests/stages/deciding/test_mondrian.py"))]
+)
 def test_mondrian_in_tasks_is_mondrian(
     policy: Make, privrisk: Privrisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int
 ) -> None:

@@ -84,6 +84,7 @@ def private_policy(root: Path) -> pr.Policy:
     )  # fmt: skip
 
 
+@pytest.mark.thorough("test_an_assessment_is_that_of_a_directory")
 def test_the_pairs_of_attacks_and_the_decisions_of_sharing_are_read_from_it(
     spark: SparkSession, store: ObjectStore, tmp_path: Path
 ) -> None:

@@ -805,7 +805,9 @@ Each term of a series is a join, so that it is asked for few of them; two steps 
 """
 
 
-@pytest.mark.parametrize("leak", ["stochastic", "laplacian"])
+@pytest.mark.parametrize(
+    "leak", [pytest.param("stochastic", marks=pytest.mark.thorough("the same steps with another matrix")), "laplacian"]
+)
 def test_the_three_computations_agree_within_their_bounds(
     policy: Make, share: Share, tmp_path: Path, leak: str
 ) -> None:
@@ -851,6 +853,7 @@ def test_the_three_computations_agree_within_their_bounds(
     assert not any(one.equals(drawn[3][0]) for one in drawn[4])
 
 
+@pytest.mark.thorough("tests/stages/sharing/test_network.py and the kernels of each model")
 def test_directed_edges_go_one_way_in_every_model(policy: Make, share: Share, tmp_path: Path) -> None:
     """u tells v: v is shown something, information of v flows on to whom he tells, and common friends are told by u."""
     rows, edges = people(), friendships()
@@ -1096,6 +1099,7 @@ def test_what_one_user_says_changes_no_row_but_of_those_he_shows_or_befriends(
         assert before.loc[p9].shape == after.loc[p9].shape
 
 
+@pytest.mark.thorough("tests/stages/sharing/test_network.py")
 def test_users_with_very_many_friends_are_survived(
     policy: Make, share: Share, tmp_path: Path, privrisk: Privrisk
 ) -> None:

@@ -308,6 +308,7 @@ def walk_laws(asked: dict[str, Any], t: float, *, strength: float = 1.0) -> dict
     return result
 
 
+@pytest.mark.thorough("tests/kernels/as_published/")
 def test_a_long_walk_follows_its_law_a_short_one_does_not(
     privrisk: Privrisk, spark: SparkSession, tmp_path: Path, t: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,6 +366,7 @@ def test_the_threshold_is_uniform_and_bound_to_key_run_and_content() -> None:
     assert str(one.least) not in repr(one)
 
 
+@pytest.mark.thorough("tests/kernels/as_published/; test_what_it_says_of_itself")
 @pytest.mark.usefixtures("t")
 def test_same_bytes_however_it_is_run(
     privrisk: Privrisk, spark: SparkSession, aggregate: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

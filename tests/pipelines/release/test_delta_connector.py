@@ -48,7 +48,10 @@ def refused(table: Path, version: int | None = None) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("date_column", [None, "day"])
+@pytest.mark.parametrize(
+    "date_column",
+    [None, pytest.param("day", marks=pytest.mark.thorough("the same of Iceberg, in test_iceberg_connector.py"))],
+)
 def test_each_release_is_a_version_that_the_connector_reads(
     privrisk: Privrisk, connector: Connector, tmp_path: Path, date_column: str | None
 ) -> None:
@@ -178,6 +181,7 @@ def test_a_release_of_a_connectors_table_is_that_of_its_rows(
     assert said["version"] == 1
 
 
+@pytest.mark.thorough("tests/storage/lakes/ reads absolute paths of a log")
 def test_a_clone_reads_the_files_of_the_table_it_is_of(
     spark: SparkSession, connector: Connector, tmp_path: Path
 ) -> None:
@@ -218,6 +222,7 @@ def test_what_plain_files_would_misread_is_refused(
         assert by_tasks(spark, table) == by_connector(connector, table, 3, "id")
 
 
+@pytest.mark.thorough("the same of Iceberg in test_iceberg_connector.py")
 def test_a_first_policy_releases_what_the_connector_wrote(
     privrisk: Privrisk, connector: Connector, tmp_path: Path
 ) -> None:

@@ -200,6 +200,7 @@ def test_every_plan_makes_the_same_release(
     assert seen[0] == seen[1]
 
 
+@pytest.mark.thorough("tests/planning/decisions/; test_every_plan_makes_the_same_release shuffles")
 def test_without_room_for_cube_or_vectors_the_plan_is_shuffle(privrisk: Privrisk, policy: Any, tmp_path: Path) -> None:
     counting = {"dense_cells": 5, "sorted_vectors": 5}
     ran = privrisk(str(policy(counting=counting)), "--run-id", "one", "--explain")
@@ -240,6 +241,7 @@ def test_bayes_and_minimax_minimize_over_the_dictionaries(privrisk: Privrisk, po
     same(privrisk(str(given), "--run-id", "two"), worst)
 
 
+@pytest.mark.thorough("tests/stages/deciding/test_decide.py, without a release")
 def test_similar_labels_are_searched_exhaustively(privrisk: Privrisk, policy: Any, tmp_path: Path) -> None:
     threshold = 0.7
     theta = theta_of("register")
@@ -309,6 +311,9 @@ def test_persons_are_counted_once(privrisk: Privrisk, policy: Any, tmp_path: Pat
         assert other.summary["facts"]["dictionary persons"] == len({row["person"] for row in ROWS})
 
 
+@pytest.mark.thorough(
+    "test_persons_are_counted_once and test_bayes_and_minimax_minimize_over_the_dictionaries, each by itself"
+)
 def test_persons_are_counted_in_each_of_several_dictionaries(privrisk: Privrisk, policy: Any, tmp_path: Path) -> None:
     def persons(rows: Sequence[Any], theta: Sequence[Any], who: str) -> Rho:
         nulls = ["suppress"] * 3
@@ -341,6 +346,7 @@ def test_persons_are_counted_in_each_of_several_dictionaries(privrisk: Privrisk,
     assert facts["dictionary persons of register"] == len({row["who"] for row in REGISTER})
 
 
+@pytest.mark.thorough("test_persons_are_counted_once and test_sampling_weights_stand_beside_the_rows, each by itself")
 def test_persons_of_an_external_dictionary_and_rows_that_stand_for_several(
     privrisk: Privrisk, policy: Any, tmp_path: Path
 ) -> None:

@@ -60,7 +60,9 @@ def filling(monkeypatch: pytest.MonkeyPatch, disk: Disk) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("kind", ["risk", "dp"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("risk", marks=pytest.mark.thorough("a private release writes the same and a ledger")), "dp"]
+)
 def test_a_disk_that_is_full_from_some_write_on(
     privrisk: Privrisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

@@ -112,6 +112,7 @@ def test_a_record_that_is_out_beyond_its_ceiling_is_suppressed_and_counted(
     assert "beyond it already" in ran.manifest["guarantee"]["statement"]
 
 
+@pytest.mark.thorough("tests/stages/deciding/test_history.py")
 def test_every_search_makes_the_same_release(privrisk: Privrisk, write: Write, tmp_path: Path) -> None:
     first, second, _ = tables()
     decisions(privrisk(str(write(first, 1, history=[])), root=tmp_path))

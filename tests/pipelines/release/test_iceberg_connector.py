@@ -121,7 +121,7 @@ def test_each_release_is_a_snapshot_that_the_connector_reads(
         assert ordered(of_day) == ordered(of(21))
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [pytest.param(1, marks=pytest.mark.thorough("the newer format has all of it")), 2])
 def test_every_snapshot_that_the_connector_writes_is_read(
     spark: SparkSession, connector: Connector, place: Path, at: str, version: int
 ) -> None:

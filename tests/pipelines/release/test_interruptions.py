@@ -168,6 +168,7 @@ def test_a_driver_that_is_asked_to_end(policy: Callable[[Path], str], tmp_path: 
     assert not list(temporary.iterdir())
 
 
+@pytest.mark.thorough("tests/jobs/test_cluster.py loses the same executors and tasks; without speculation")
 def test_failing_tasks_lost_executors_and_speculation_on_a_cluster(
     policy: Callable[[Path], str],
     tmp_path: Path,

@@ -121,6 +121,7 @@ def test_nothing_is_said_of_kept_columns_where_none_is(privrisk: Privrisk, small
     assert "Columns that are kept" not in report(tmp_path / "out")
 
 
+@pytest.mark.thorough("tests/stages/publishing/test_csv_files.py")
 def test_a_csv_release_can_quote_what_a_spreadsheet_would_run(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text(table.read_text().replace(";a\n", ";=HYPERLINK(1)\n").replace("Ulm", "-Ulm"))

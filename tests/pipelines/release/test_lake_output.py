@@ -376,6 +376,7 @@ def test_output_and_table_in_an_object_store(
     assert [file["size_bytes"] for file in files] == [entry["bytes"] for entry in without["data"]["files"]]
 
 
+@pytest.mark.thorough("test_each_date_is_a_version_that_is_read_back; tests/storage/lakes/test_release_table.py")
 def test_where_each_date_has_its_rows_a_late_release_comes_into_its_own(
     privrisk: Privrisk, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Lake
 ) -> None:

@@ -227,6 +227,7 @@ def test_a_run_id_stands_for_one_release(done: Ran, monkeypatch: pytest.MonkeyPa
     assert bytes_of(done.root) == before
 
 
+@pytest.mark.thorough("tests/pipelines/release/test_interruptions.py, of a private release")
 def test_a_key_that_is_drawn_is_destroyed(spark: Any, tmp_path: Path) -> None:
     file = policy(tmp_path, written(tmp_path / "table", rows()[:60], 1), checks={"min_class_size": 40})
     refused = mask(file, root=tmp_path)
@@ -241,6 +242,7 @@ def test_a_key_that_is_drawn_is_destroyed(spark: Any, tmp_path: Path) -> None:
     assert kept.hex() not in (tmp_path / "out/manifest.json").read_text()
 
 
+@pytest.mark.thorough("tests/pipelines/release/test_lake_output.py, of releases by risk")
 def test_masked_values_are_committed_to_a_lake_table(tmp_path: Path) -> None:
     table, lake = written(tmp_path / "table", rows()[:60], 1), tmp_path / "lake"
     asked = {"path": "o", "vault": "v", "lake": {"format": "delta", "path": str(lake)}}
@@ -266,6 +268,7 @@ def test_no_plan_of_spark_holds_a_value_or_the_key(
         assert KEY not in plan
 
 
+@pytest.mark.thorough("tests/pipelines/release/test_partitioned.py, of releases by risk")
 def test_csv_and_directories(spark: Any, tmp_path: Path) -> None:
     table = written(tmp_path / "table", rows()[:60], 1)
     asked_for: list[dict[str, Any]] = [{"format": "csv"}, {"partition_by": ["ward"]}]

@@ -100,7 +100,14 @@ def on_disk(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ca
     return ran
 
 
-@pytest.mark.parametrize(("kind", "counting"), [("risk", "dense"), ("risk", "shuffle"), ("dp", "dense")])
+@pytest.mark.parametrize(
+    ("kind", "counting"),
+    [
+        pytest.param("risk", "dense", marks=pytest.mark.thorough("tests/jobs/test_cluster.py")),
+        ("risk", "shuffle"),
+        ("dp", "dense"),
+    ],
+)
 def test_the_bytes_are_those_of_a_disk(
     privrisk: Privrisk,
     on_disk: Callable[..., Ran],
@@ -131,7 +138,12 @@ def test_the_bytes_are_those_of_a_disk(
 
 
 @pytest.mark.parametrize(
-    ("kind", "shared", "written"), [("risk", False, "parquet"), ("risk", True, "csv"), ("dp", True, "parquet")]
+    ("kind", "shared", "written"),
+    [
+        ("risk", False, "parquet"),
+        ("risk", True, "csv"),
+        pytest.param("dp", True, "parquet", marks=pytest.mark.thorough("the same steps as by risk")),
+    ],
 )
 def test_a_release_in_a_store_is_that_of_a_disk_but_for_its_place(
     privrisk: Privrisk,

@@ -461,7 +461,16 @@ def test_a_release_as_published_is_partitioned_too(
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("kind", ["s3", "az", "gs"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "s3",
+        *(
+            pytest.param(kind, marks=pytest.mark.thorough("tests/pipelines/release/test_object_store.py"))
+            for kind in ("az", "gs")
+        ),
+    ],
+)
 def test_an_object_store_has_the_same_files(
     privrisk: Privrisk,
     on_disk: Callable[..., Ran],

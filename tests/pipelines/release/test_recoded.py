@@ -477,7 +477,7 @@ def test_what_is_published_is_the_best_scheme_and_has_what_is_promised(
 PLANS = [(1, "dense"), (11, "shuffle")]
 
 
-@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("persons", [False, pytest.param(True, marks=pytest.mark.thorough("the same steps by rows"))])
 def test_the_bytes_do_not_depend_on_where_rows_lie(
     privrisk: Privrisk, policy: Make, tmp_path: Path, persons: bool
 ) -> None:
@@ -597,6 +597,7 @@ def test_it_is_told_before_anything_is_done(privrisk: Privrisk, policy: Make, tm
     assert "only guarantee.kind 'dp' spends a budget" in planned.stderr
 
 
+@pytest.mark.thorough("tests/pipelines/release/test_partitioned.py and test_dictionaries.py, of releases by risk")
 def test_other_formats_directories_and_sampling_weights_change_no_row(
     privrisk: Privrisk, policy: Make, tmp_path: Path
 ) -> None:
@@ -637,6 +638,7 @@ def test_all_rows_may_be_suppressed_but_not_left_out(privrisk: Privrisk, policy:
     assert unpublished(tmp_path / "left out")
 
 
+@pytest.mark.thorough("tests/stages/publishing/test_conditions.py, tests/stages/publishing/test_value_classes.py")
 def test_values_of_any_type_that_has_an_order_are_counted(privrisk: Privrisk, policy: Make, tmp_path: Path) -> None:
     """Each has the same classes; floats that Spark takes for one value are one, whoever holds them."""
     n = len(ROWS)
@@ -755,7 +757,12 @@ def register(tmp_path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("condition", "plan", "persons"),
-    [("k-map", "sorted", False), ("presence", "dense", True)],
+    [
+        ("k-map", "sorted", False),
+        pytest.param(
+            "presence", "dense", True, marks=pytest.mark.thorough("tests/stages/publishing/test_conditions.py")
+        ),
+    ],
 )
 def test_classes_are_held_against_the_people_of_a_dictionary(
     privrisk: Privrisk, policy: Make, register: dict[str, Any], condition: str, plan: str, persons: bool

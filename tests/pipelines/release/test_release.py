@@ -257,6 +257,7 @@ def test_dry_run_reads_the_leaves_it_needs_and_says_what_is_not_known(privrisk: 
     assert "table: it has no rows" in privrisk(str(small), "--dry-run").err
 
 
+@pytest.mark.thorough("tests/pipelines/release/test_dictionaries.py::test_every_plan_makes_the_same_release")
 def test_plans_and_methods_agree(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
     base = privrisk(str(small))
     expected = pd.read_parquet(base.root / "vault" / "decisions").sort_values("id").drop(columns="method")
@@ -386,6 +387,7 @@ def test_nulls_and_an_infeasible_record(privrisk: Privrisk, small: Path, tmp_pat
     assert ran.code == 0, ran.err
 
 
+@pytest.mark.thorough("tests/stages/tables/test_coverage.py")
 def test_a_dictionary_that_is_not_mapped_is_an_error(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
     (tmp_path / "register.csv").write_text("years,town\n21,Ulm\n22,Bonn\n")
     given = f"kind: table, path: {tmp_path}/register.csv, format: csv, options: {{header: true}}"

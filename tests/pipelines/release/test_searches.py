@@ -77,6 +77,7 @@ def test_exact_searches_write_the_same_release(
         assert first.manifest["guarantee"]["parameters"]["risk_at_most"] == 0.1
 
 
+@pytest.mark.thorough("tests/stages/deciding/test_decide.py; tests/planning/decisions/")
 def test_what_minimum_cuts_cannot_do_is_enumerated(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
     asked = [
         "--set=decision={problem: max-aggregate, lambda: 0.5, kappa: 0.5, zero_phi: floor}",
@@ -139,7 +140,14 @@ def test_the_aggregate_model_jumps(privrisk: Privrisk, small: Path, tmp_path: Pa
     assert runs[0].manifest["guarantee"]["status"] == "proved"
 
 
-@pytest.mark.parametrize("method", ["genetic", "approximate", "branch_and_bound, most_steps: 1"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param("genetic", marks=pytest.mark.thorough("the same steps as for approximate")),
+        "approximate",
+        "branch_and_bound, most_steps: 1",
+    ],
+)
 def test_what_is_not_proved_is_called_heuristic(privrisk: Privrisk, small: Path, method: str) -> None:
     ran = privrisk(str(small), f"--set=decision.method={method.partition(',')[0]}", *(
         ["--set=decision.most_steps=1"] if "," in method else []
@@ -165,7 +173,10 @@ def test_what_is_not_proved_is_called_heuristic(privrisk: Privrisk, small: Path,
 
 @pytest.mark.parametrize(
     ("kind", "priors", "form"),
-    [("bayes", (", prior: 0.3", ", prior: 0.7"), "multiplicative"), ("minimax", ("", ""), "linear")],
+    [
+        ("bayes", (", prior: 0.3", ", prior: 0.7"), "multiplicative"),
+        pytest.param("minimax", ("", ""), "linear", marks=pytest.mark.thorough("tests/stages/deciding/test_decide.py")),
+    ],
 )
 def test_record_searches_against_several_dictionaries(
     privrisk: Privrisk, small: Path, tmp_path: Path, kind: str, priors: tuple[str, str], form: str

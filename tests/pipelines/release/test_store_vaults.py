@@ -193,7 +193,13 @@ def test_a_failed_run_says_so_and_leaves_what_explains_it(
     assert any(name.startswith("vault/metrics/r1~") for name in names(store))
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["one-disk", "no-disk"])
+@pytest.mark.parametrize(
+    "shared",
+    [
+        pytest.param(False, id="one-disk", marks=pytest.mark.thorough("the same steps with less shared")),
+        pytest.param(True, id="no-disk"),
+    ],
+)
 def test_releases_compose_with_what_a_vault_in_a_store_remembers(
     privrisk: Privrisk, store: ObjectStore, tmp_path: Path, shared: bool
 ) -> None:
