@@ -60,19 +60,19 @@ STARTS_SPARK = {
 
 EXAMPLES: dict[str, Callable[[int], int]] = {
     "few": lambda asked: min(asked, 8),
-    "half": lambda asked: min(asked, max(20, asked // 2)),
+    "some": lambda asked: min(asked, max(20, asked // 3)),
     "all": lambda asked: asked,
 }
 """How many random examples of a property are tried that asks for so many: the first ones, in every run the same."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--examples", choices=list(EXAMPLES), default="half", help="random examples of each property")
+    parser.addoption("--examples", choices=list(EXAMPLES), default="some", help="random examples of each property")
 
 
 def without_spark(config: pytest.Config) -> bool:
     """Whether only tests are asked for that need no Spark (``make test-fast``)."""
-    return bool(config.option.markexpr == "not spark")
+    return bool(config.option.markexpr == "not spark and not thorough")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -85,6 +85,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(tryfirst=True)
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what needs Spark, and take as many random examples as are wanted."""
+    for mark in item.iter_markers("thorough"):
+        if len(mark.args) != 1 or not str(mark.args[0]).strip():
+            raise pytest.UsageError(
+                f"{item.nodeid} is marked thorough: say by which tests of a usual run it is covered"
+            )
     function = getattr(item, "function", None)
     if is_hypothesis_test(function) and not hasattr(function, "examples_asked"):
         # Hypothesis has no other way to change what a test's decorator says.
