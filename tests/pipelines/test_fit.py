@@ -23,7 +23,8 @@ import privrisk_spark as pr
 from privrisk_spark.cli.app import app
 from privrisk_spark.errors import ConfigError
 from privrisk_spark.policy.schemes import read_scheme
-from privrisk_spark.stages.deciding import mondrian
+from privrisk_spark.stages.deciding import mondrian, recode
+from privrisk_spark.stages.deciding.mondrian import collect_partition
 
 TREES: dict[str, Any] = {
     # A leaf beside nodes, and one below another depth than others.
@@ -503,17 +504,26 @@ def test_a_file_that_is_no_tree_is_refused_by_what_is_wrong(tmp_path: Path) -> N
 def test_mondrian_in_tasks_is_mondrian(
     policy: Make, privrisk: Privrisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int
 ) -> None:
-    """However few rows of a region are brought together; and a table too small is suppressed, or refused."""
+    """However few rows of a region are brought together; and a table too small is suppressed, or refused.
+
+    They are there where it is asked, and where the driver may hold fewer records.
+    """
     path = policy(rows(7, n), method="mondrian", suppression_limit=int(n == 2), ordered=["place.code"])
-    apart = "--set=counting.plan=shuffle"
+    apart = "--set=counting.plan=shuffle" if n == 2 else "--set=counting.sorted_vectors=50"
     whole = privrisk(str(path), "--run-id=r", root=tmp_path / "whole")
     assert whole.code == 0, whole.err
-    monkeypatch.setattr(mondrian.collect_partition, "__kwdefaults__", {"ordered": None, "rows_per_task": 25})
+    usual = {"ordered": None, "rows": None}
+    monkeypatch.setattr(mondrian.collect_partition, "__kwdefaults__", {**usual, "rows_per_task": 25})
+    asked: list[int] = []
+    monkeypatch.setattr(
+        recode, "collect_partition", lambda *of, **more: asked.append(1) or collect_partition(*of, **more)
+    )
     spread = privrisk(str(path), "--run-id=r", apart, root=tmp_path / "spread")
     assert spread.code == 0, spread.err
     digests = [[file["sha256"] for file in one.manifest["data"]["files"]] for one in (whole, spread)]
     assert digests[0] == digests[1]
     assert spread.summary["recoding"] == whole.summary["recoding"]
+    assert asked == [1], "the table stayed in tasks"
     assert spread.summary["recoding"]["suppressed"] == (2 if n == 2 else 0)
     if n == 2:
         for code, said, changes in (

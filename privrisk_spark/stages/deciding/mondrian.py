@@ -125,6 +125,7 @@ def collect_partition(
     k: int,
     *,
     ordered: Sequence[bool] | None = None,
+    rows: int | None = None,
     rows_per_task: int = ROWS_PER_TASK,
 ) -> Spread:
     """Recode a table by strict Mondrian, and measure what became of it.
@@ -141,6 +142,8 @@ def collect_partition(
         Rows of every class.
     ordered : sequence of bool, optional
         Attributes that are cut at the median, of each; by default none.
+    rows : int, optional
+        Of the table, where they are known.
     rows_per_task : int
         Rows of a region that are brought together; of values of few kinds there may be more.
     """
@@ -151,7 +154,7 @@ def collect_partition(
     table = FullDomain.of(ancestors, no_rows, np.zeros(0, dtype=np.int64))
     measured = Measured.of(table, [of[nodes] for of, nodes in zip(leaves, ancestors, strict=True)])
     cuts = collect_first_cuts(encoded, FirstCuts.wanted(measured, k, ordered, rows_per_task))
-    n_rows = encoded.frame().count()
+    n_rows = encoded.frame().count() if rows is None else rows
     recoded = with_levels(encoded, cuts, tasks=max(2, -(-n_rows // rows_per_task)))
     names, levels = schemas.codes(n_attributes), schemas.chosen(n_attributes)
 
@@ -164,8 +167,8 @@ def collect_partition(
                 columns[name] = pa.array(steps.astype(np.int32))
             yield pa.table(columns)
 
-    rows = Batches.of_frame(scratch.write_frame(recoded.then(from_leaves, recoded.schema).frame(), "recoded"))
-    return Spread(rows, _collect_facts(rows, disclosure, leaves, measured.domains, suppressed=n_rows * (n_rows < k)))
+    there = Batches.of_frame(scratch.write_frame(recoded.then(from_leaves, recoded.schema).frame(), "recoded"))
+    return Spread(there, _collect_facts(there, disclosure, leaves, measured.domains, suppressed=n_rows * (n_rows < k)))
 
 
 def _collect_facts(

@@ -77,10 +77,12 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
         If there are more distinct records than the driver may hold, or a sensitive column has nested values.
     """
     asked = rule.asked
-    if stays_in_tasks(inputs.policy, asked):
+    if stays_in_tasks(inputs.policy, asked, inputs.rows):
         leaves = [hierarchy.n_under for hierarchy in inputs.hierarchies.values()]
         ordered = [name in asked.ordered for name in inputs.hierarchies]
-        spread = collect_partition(inputs.scratch, encoded, inputs.disclosure, leaves, asked.k, ordered=ordered)
+        spread = collect_partition(
+            inputs.scratch, encoded, inputs.disclosure, leaves, asked.k, ordered=ordered, rows=inputs.rows
+        )
         refuse_few(spread.facts.rows, asked)
         refuse_nothing(spread.facts, asked)
         lost = bool(spread.facts.suppressed)
@@ -107,10 +109,14 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
     return rows, _suppressing(asked, decide_chunk, lambda codes: stored.of(codes)[1]), chosen
 
 
-def stays_in_tasks(policy: Policy, asked: KAnonymityGuarantee) -> bool:
-    """Whether no distinct record comes to the driver; tasks add up rows, and do not know persons."""
+def stays_in_tasks(policy: Policy, asked: KAnonymityGuarantee, rows: int | None) -> bool:
+    """Whether no distinct record comes to the driver, as is asked or as it may hold fewer than there are rows.
+
+    Tasks add up rows, and do not know persons. The classes are the same.
+    """
     spread = asked.method == "mondrian" and not asked.also and asked.scheme is None and policy.table.entity_id is None
-    return spread and policy.counting.plan == "shuffle"
+    many = rows is not None and rows > policy.counting.sorted_vectors
+    return spread and (policy.counting.plan == "shuffle" or many)
 
 
 def _collect_decided(inputs: RuleInputs, rows: Batches) -> tuple[Batches, Decide]:
