@@ -105,4 +105,5 @@ def _flow(value: Any) -> str:
     text: str = yaml.dump(
         value, Dumper=_DUMPER, default_flow_style=True, allow_unicode=True, width=2**31 - 1, sort_keys=False
     )
-    return text.removesuffix("\n").removesuffix("\n...").strip()
+    # Not every blank of Python is one of YAML, such as that which does not break a line.
+    return text.removesuffix("\n").removesuffix("\n...").strip(" \n")

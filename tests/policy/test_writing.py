@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +31,12 @@ def test_it_reads_as_it_was_meant(columns: dict[str, Any], risk: Any) -> None:
     text = policy_text(document, remarks, head=("head",))
     assert yaml.safe_load(text) == document
     assert len(undecided(text)) >= len(columns)
+
+
+@pytest.mark.parametrize("name", ["age\xa0", "\xa0", "\u2003age", " age ", "\u3000"])
+def test_blanks_at_either_end_of_a_name_stay(name: str) -> None:
+    document = {"columns": {name: {"role": "sensitive"}}, "risk": {name: name}}
+    assert yaml.safe_load(policy_text(document, {})) == document
 
 
 def test_marks_are_found_by_line_and_only_there(tmp_path: Path) -> None:
