@@ -67,6 +67,7 @@ def test_a_frame_is_an_experiments_table(spark: SparkSession, temporary: Path) -
     assert not list(temporary.iterdir())
 
 
+@pytest.mark.thorough("tests/experiments/test_collection.py::test_what_is_finished_is_not_run_again")
 def test_all_go_on_where_they_were_but_not_on_a_frame(tmp_path: Path, spark: SparkSession) -> None:
     said: list[str] = []
     asked: dict[str, Any] = {"names": ["examples"], "quick": True, "output": tmp_path, "announce": said.append}

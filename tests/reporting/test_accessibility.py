@@ -60,6 +60,7 @@ def test_reports_of_releases(kind: str, privrisk: Privrisk, small: Path, tmp_pat
     assert not faults(checked(pages, profile=tmp_path / "profile"))
 
 
+@pytest.mark.thorough("test_reports_of_releases and test_pages_of_a_private_release; all pages have the same parts")
 def test_pages_of_the_other_jobs(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
     assert privrisk(str(small)).code == 0
     places = {name: tmp_path / name for name in ("assess", "attack", "curves", "share", "adversary")}
@@ -83,6 +84,7 @@ def test_pages_of_a_private_release(privrisk: Privrisk, tmp_path: Path) -> None:
     assert not faults(checked(pages, profile=tmp_path / "profile"))
 
 
+@pytest.mark.thorough("test_reports_of_releases and test_pages_of_a_private_release; all pages have the same parts")
 def test_pages_of_a_profile_and_of_releases_together(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
     pq.write_table(TABLES["visits"](200).table, tmp_path / "visits.parquet")
     ran("init", str(tmp_path / "visits.parquet"), "--out", str(tmp_path / "visits"))

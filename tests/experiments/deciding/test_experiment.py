@@ -139,6 +139,7 @@ def test_generated_data_need_no_policy(on_generated_data: Made, tmp_path: Path) 
         assert picture.stat().st_size > 50_000, "a blank page is smaller"
 
 
+@pytest.mark.thorough("tests/experiments/adversary/test_experiment.py::test_a_policy_adds_its_table")
 def test_a_policy_adds_its_table(
     experiments: Experiments, privrisk: Privrisk, small: Path, tmp_path: Path, endpoint: str, on_generated_data: Made
 ) -> None:

@@ -90,6 +90,7 @@ def test_generated_data_need_no_policy(experiments: Experiments) -> None:
     assert "<script" not in page
 
 
+@pytest.mark.thorough("tests/experiments/adversary/test_experiment.py::test_a_policy_adds_its_table")
 def test_a_policy_adds_its_table(
     experiments: Experiments, privrisk: Privrisk, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
