@@ -62,8 +62,6 @@ def scratch_of(
     ------
     ConfigError
         If a task does not find there what the driver wrote, or the policy asks for what needs a shared disk.
-    StorageError or InputError
-        If the driver does not reach the store; nothing is left of it then.
     """
     here = (spark.conf.get("spark.master", "local") or "local").startswith("local")
     # The master of a Spark Connect server says nothing of where the server is.
@@ -85,8 +83,6 @@ def scratch_of(
         raise ConfigError(faults)
     keep_under(own_directory())
     shared = ObjectParts(store.below(path.name.lstrip(".")))
-    # A note of a store that nobody reaches would stay for ever.
-    shared.check()
     note_store(path, shared.location)
     if vault is not None:
         vault.note_scratch(path.name, shared.location)

@@ -142,16 +142,6 @@ class ObjectParts:
         """Read a small part from the store, or fail soon."""
         return ObjectStore(self.location, retry_seconds=_SOON).read(name).content
 
-    def check(self) -> None:
-        """List it, as whoever removes it will have to.
-
-        Raises
-        ------
-        StorageError or InputError
-            If the store does not answer, has no such bucket, or does not let this user list it.
-        """
-        next(iter(opened(self.location).entries()), None)
-
     def there(self) -> bool:
         """Tell whether it has not been removed, as far as this machine knows."""
         return os.path.exists(os.path.join(_root(), self._name()))

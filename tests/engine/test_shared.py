@@ -12,10 +12,9 @@ from policies import RISK, changed, parse
 
 from privrisk_spark.engine import shared
 from privrisk_spark.engine.shared import scratch_of
-from privrisk_spark.errors import ConfigError, InputError
+from privrisk_spark.errors import ConfigError
 from privrisk_spark.runs.places import result_place
 from privrisk_spark.storage.locations import Location
-from privrisk_spark.storage.store import StorageError
 
 STORE = Location("s3", "bucket", "vault")
 
@@ -42,7 +41,6 @@ def reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[tu
     """What is looked for by tasks, under which key; nothing of it is."""
     found: list[tuple[str, str]] = []
     monkeypatch.setattr(shared, "_measure_reach", lambda _, directory, key: found.append((str(directory), key)))
-    monkeypatch.setattr(shared.ObjectParts, "check", lambda _: None)
     monkeypatch.setattr(shared.ObjectParts, "remove", lambda _: None)
     monkeypatch.setattr(shared, "own_directory", lambda: tmp_path)
     return found
@@ -120,19 +118,3 @@ def test_what_needs_a_shared_disk_is_refused_where_the_vault_takes_its_place(
         pass
     assert reached == []
     assert list(path.iterdir()) == [], "before anything is noted"
-
-
-def test_a_store_that_the_driver_does_not_reach_is_noted_nowhere(
-    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert endpoint
-    monkeypatch.setattr(shared, "own_directory", lambda: tmp_path)
-    path, given = scratch(tmp_path), vault_in(STORE)
-    policy = parse(changed(RISK, ("output.format", "parquet"), ("run.scratch", "s3://no-such-bucket/x")))
-    with (
-        pytest.raises((InputError, StorageError), match=r"s3://no-such-bucket/x.*there is no such bucket"),
-        scratch_of(at("local[2]"), policy, path, given),
-    ):
-        pass
-    assert list(path.iterdir()) == []
-    assert given.told == []
