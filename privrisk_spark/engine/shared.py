@@ -75,7 +75,8 @@ def scratch_of(
         key, store = "run.scratch", locate(policy.run.scratch, key="run.scratch")
     if store is None:
         if not here:
-            _measure_reach(spark, LocalParts(str(path)), key)
+            beside_run = LocalParts(str(path))
+            _measure_reach(spark, beside_run, _put_probe(beside_run), key)
         yield Scratch(spark, path)
         return
     faults = list(impossible_apart(policy, key)) if key == "output.vault" else []  # of the other it is said before
@@ -87,10 +88,25 @@ def scratch_of(
     if vault is not None:
         vault.note_scratch(path.name, shared.location)
     try:
-        _measure_reach(spark, shared, key)
+        content = _put_probe(shared)
+    except InputError as error:  # the store took nothing, so that there is nothing to come back for
+        _forget(path, vault)
+        raise ConfigError([Fault(key, str(error).removesuffix("."))]) from None
+    except BaseException:
+        _remove(shared, path, vault)
+        raise
+    try:
+        _measure_reach(spark, shared, content, key)
         yield Scratch(spark, path, shared)
     finally:
         _remove(shared, path, vault)
+
+
+def _forget(path: Path, vault: Vault | None) -> None:
+    """Take back that a run keeps anything in a store."""
+    forget_store(path)
+    if vault is not None:
+        vault.forget_scratch(path.name)
 
 
 def _remove(shared: ObjectParts, path: Path, vault: Vault | None) -> None:
@@ -100,20 +116,23 @@ def _remove(shared: ObjectParts, path: Path, vault: Vault | None) -> None:
     """
     try:
         shared.remove()
-        forget_store(path)
-        if vault is not None:
-            vault.forget_scratch(path.name)
+        _forget(path, vault)
     except (StorageError, InputError) as error:
         _LOG.warning(
             "The run's scratch '%s' could not be removed and holds values of the table: remove it. %s", shared, error
         )
 
 
-def _measure_reach(spark: SparkSession, directory: PartDirectory, key: str) -> None:
-    """Refuse a directory whose files tasks do not find."""
+def _put_probe(directory: PartDirectory) -> str:
+    """Write what tasks will look for, and return it."""
     content = secrets.token_hex(16)
     with directory.writing(_PROBE) as written:
         write_plainly(Path(written), content)
+    return content
+
+
+def _measure_reach(spark: SparkSession, directory: PartDirectory, content: str, key: str) -> None:
+    """Refuse a directory where tasks do not find the probe."""
 
     def look(_: int) -> Iterator[pa.Table]:
         try:

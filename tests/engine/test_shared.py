@@ -40,7 +40,10 @@ def at(master: str) -> Any:
 def reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[tuple[str, str]]]:
     """What is looked for by tasks, under which key; nothing of it is."""
     found: list[tuple[str, str]] = []
-    monkeypatch.setattr(shared, "_measure_reach", lambda _, directory, key: found.append((str(directory), key)))
+    monkeypatch.setattr(shared, "_put_probe", lambda _: "")
+    monkeypatch.setattr(
+        shared, "_measure_reach", lambda _, directory, content, key: found.append((str(directory), key))
+    )
     monkeypatch.setattr(shared.ObjectParts, "remove", lambda _: None)
     monkeypatch.setattr(shared, "own_directory", lambda: tmp_path)
     return found
@@ -101,6 +104,24 @@ def test_of_a_connect_server_nobody_knows_where_it_is(reached: list[tuple[str, s
     ) as held:
         assert str(held.shared) == "s3://bucket/vault/scratch/scratch-r1~a"
     assert reached == [(str(held.shared), "output.vault")]
+
+
+def test_a_wrong_bucket_is_named_and_leaves_no_note_that_would_have_the_next_run_look_there(
+    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert endpoint
+    monkeypatch.setattr(shared, "own_directory", lambda: tmp_path)
+    policy = parse(changed(RISK, ("run.scratch", "s3://no-such-bucket/x")))
+    place, vault = result_place(str(tmp_path / "findings")), vault_in(STORE)
+    rule = r"run\.scratch: 's3://no-such-bucket/x/scratch-r1~\w+/probe': there is no such bucket or container; make it"
+    with (
+        pytest.raises(ConfigError, match=rule),
+        place.held("r1") as path,
+        scratch_of(at("spark://m"), policy, path, vault),
+    ):
+        pass
+    assert not list((tmp_path / "findings").glob(".scratch-*"))
+    assert [line.split()[0] for line in vault.told] == [path.name, "no"]
 
 
 def test_what_needs_a_shared_disk_is_refused_where_the_vault_takes_its_place(
