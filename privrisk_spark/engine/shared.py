@@ -66,11 +66,11 @@ def scratch_of(
     here = (spark.conf.get("spark.master", "local") or "local").startswith("local")
     # The master of a Spark Connect server says nothing of where the server is.
     beside = here and not type(spark).__module__.startswith("pyspark.sql.connect")
-    key, store = "output.vault", None
+    key, store = "output.vault" if place is None else "--output", None
     if vault is not None and vault.location.remote and not beside:
         store = vault.location.below(IN_STORE)
     elif place is not None and place.shared is not None and not beside:
-        key, store = "--output", place.shared
+        store = place.shared
     if policy.run.scratch is not None:
         key, store = "run.scratch", locate(policy.run.scratch, key="run.scratch")
     if store is None:
@@ -148,7 +148,7 @@ def _measure_reach(spark: SparkSession, directory: PartDirectory, content: str, 
     if lost:
         what = (
             "is not reached by Spark's workers: set run.scratch to an object store, such as s3://bucket/scratch, or "
-            "put the vault on a file system that all machines mount at one path"
+            f"put {'the vault' if key == 'output.vault' else 'it'} on a file system that all machines mount at one path"
             if isinstance(directory, LocalParts)
             else "is not reached by Spark's workers: give them the settings and credentials that the driver has "
             "(spark.executorEnv.AWS_…) and the package obstore"

@@ -95,6 +95,9 @@ def test_a_place_of_findings_in_a_store_serves_where_workers_see_no_disk(
     with scratch_of(at("spark://m"), policy, tmp_path / ".scratch-r1~a", place=place) as held:
         assert str(held.shared) == "s3://bucket/findings/scratch/scratch-r1~a"
     assert reached == [(str(held.shared), "--output")]
+    reached.clear()
+    with scratch_of(at("spark://m"), policy, tmp_path / ".scratch-r1~a", place=result_place(str(tmp_path))):
+        assert reached == [(str(tmp_path / ".scratch-r1~a"), "--output")], "a command without a vault names none"
 
 
 def test_of_a_connect_server_nobody_knows_where_it_is(reached: list[tuple[str, str]], tmp_path: Path) -> None:
