@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -19,9 +18,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from chained_jobs import ended
 from kills import failing_package
-from policies import Document
 from product import ROOT, Privrisk, Ran
 from typer.testing import CliRunner
 
@@ -61,24 +58,18 @@ def submit(cluster: Cluster, tmp_path: Path) -> Submit:
         *more: str,
         package: str = whole,
         job: str = "release",
-        chained: list[list[str]] | None = None,
         killed_at: str | None = None,
         settings: tuple[str, ...] = (),
-        variables: dict[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         command = [
             cluster.submit, "--master", cluster.address,
             "--executor-memory", "512m", "--conf", "spark.executor.cores=1", "--conf", "spark.ui.enabled=false",
             "--conf", "spark.task.maxFailures=8", *(part for one in settings for part in ("--conf", one)),
-            "--py-files", package,
+            "--py-files", package, f"jobs/{job}.py", "--config", str(policy), "--run-id", "cluster",
+            f"--set=output.path={place / 'out'}", f"--set=output.vault={place / 'vault'}", *more,
         ]  # fmt: skip
-        if chained is None:
-            command += [f"jobs/{job}.py", "--config", str(policy), "--run-id", "cluster"]
-            command += [f"--set=output.path={place / 'out'}", f"--set=output.vault={place / 'vault'}", *more]
-        else:
-            command += ["tests/chained_jobs.py", json.dumps(chained)]
         with subprocess.Popen(
-            command, cwd=ROOT, env=cluster.environment | (variables or {}), text=True, start_new_session=True,
+            command, cwd=ROOT, env=cluster.environment, text=True, start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         ) as driver:  # fmt: skip
             assert driver.stdout is not None
@@ -232,143 +223,3 @@ def test_executors_and_the_driver_are_killed_where_nothing_is_shared(
     assert not list(store.entries("vault/scratch"))
     assert json.loads(store.read("vault/status/cluster.json").content)["code"] == 0
     assert not (driver_only / "killed").exists(), "all that is private is in the store"
-
-
-PEOPLE = {"who": [f"u{i}" for i in range(12)], "age": [20 + 3 * i for i in range(12)], "hobby": ["soccer", "opera"] * 6}
-FRIENDS = {"u": [f"u{i % 12}" for i in range(24)], "v": [f"u{(i + 1 + i // 12) % 12}" for i in range(24)]}
-"""Each is a friend of the next two."""
-
-
-def policies_of(base: str, small: Document) -> dict[str, Document]:
-    """Policies of every job over tables below a place, whose outputs are below it too."""
-    rows = {**small["table"], "path": f"{base}/table"}
-    columns = small["columns"]
-
-    def places(name: str) -> Document:
-        return {"path": f"{base}/out/{name}", "vault": f"{base}/vault/{name}"}
-
-    tree = {"tree": {"*": {"sports": ["soccer"], "arts": ["opera"]}}}
-    return {
-        "risk": {**small, "table": rows, "output": places("risk"), "history": {"lineage": "small"}},
-        "anonymous": {
-            **{key: value for key, value in small.items() if key != "decision"},
-            "run": {"name": "anonymous", "scratch": f"{base}/scratch"},
-            "table": rows,
-            "output": places("anonymous"),
-            "guarantee": {"kind": "k-anonymity", "k": 3, "suppression_limit": 0.2},
-        },
-        "masked": {
-            "version": 1,
-            "run": {"name": "masked"},
-            "table": rows,
-            "columns": {
-                "id": {"role": "identifier"},
-                "age": {"role": "quasi-identifier", "mask": {"method": "rank-swapping", "percent": 20}},
-                "sex": {"role": "quasi-identifier", "mask": {"method": "none"}},
-                "city": {"role": "quasi-identifier", "mask": {"method": "pram", "invariant": {"keep": 0.8}}},
-                "diagnosis": {"role": "sensitive"},
-            },
-            "guarantee": {"kind": "masked", "key": "env:MASKING_KEY"},
-            "output": places("masked"),
-        },
-        "private": {
-            "version": 1,
-            "run": {"name": "private"},
-            "table": rows,
-            "columns": {name: columns[name] for name in ("id", "age", "sex")},
-            "guarantee": {
-                "kind": "dp",
-                "epsilon": {"admit": 1, "keep": 1},
-                "delta": 1e-6,
-                "public_rows": 4000,
-                "objective": {"phi_min": 0.1},
-            },
-            "ledger": {"url": "sqlite:///none.db", "lineage": "x", "cap": {"epsilon": 4, "delta": 1e-5}},
-            "output": places("private"),
-        },
-        "shared": {
-            "version": 1,
-            "run": {"name": "shared"},
-            "table": {"path": f"{base}/people", "record_id": "who"},
-            "columns": {
-                "who": {"role": "identifier"},
-                "age": {"role": "quasi-identifier", "hierarchy": {"intervals": {"widths": [10], "domain": [20, 59]}}},
-                "hobby": {"role": "quasi-identifier", "hierarchy": tree},
-            },
-            "sharing": {"edges": {"path": f"{base}/friends"}, "model": {"kind": "trade-off", "lambda": 0.7}},
-        },
-    }
-
-
-def every_job(base: str, disk: Path) -> list[list[str]]:
-    """What one would type to run all of them; a scheme is a file on a disk of the driver."""
-    of = f"{base}/policies"
-    return [
-        ["release", f"{of}/risk.yaml", "--run-id=r1"],
-        ["attack", f"{of}/risk.yaml", f"--output={base}/attack"],
-        ["curves", f"{of}/risk.yaml", f"--output={base}/curves"],
-        ["assess", f"{of}/risk.yaml", "--history", f"--output={base}/composed"],
-        ["share", f"{of}/shared.yaml", f"--output={base}/shared"],
-        ["mask", f"{of}/masked.yaml", "--run-id=r1"],
-        ["fit", f"{of}/anonymous.yaml", f"--output={disk}/fit"],
-        ["approve", f"{disk}/fit/scheme.json", "--by", "An Officer"],
-        ["release", f"{of}/anonymous.yaml", "--scheme", f"{disk}/fit/scheme.json", "--run-id=r1"],
-        ["audit", f"{of}/private.yaml", "--trials=1000", f"--output={base}/audit"],
-        ["experiments", "sharing", "--quick", f"--output={base}/experiment"],
-    ]
-
-
-def said_by(store: ObjectStore, base: str, disk: Path) -> dict[str, str]:
-    """What the jobs wrote that must not depend on where they ran, by name; places and what is made of them left out."""
-    names = ("attack/attack.json", "composed/composition.json", "curves/curves.json", "shared/sharing.json")
-    below = base.removeprefix(f"{store.location}/")
-    found = {name: store.read(f"{below}/{name}").content.decode() for name in names}
-    found["scheme"] = json.dumps(json.loads((disk / "fit" / "scheme.json").read_text())["columns"])
-    audit = json.loads(store.read(f"{below}/audit/audit.json").content)
-    found["audit"] = json.dumps([audit["passed"], audit["experiments"]])
-    for name in ("risk", "masked", "anonymous"):
-        data = [entry.name for entry in store.entries(f"{below}/out/{name}/releases/r1/data")]
-        assert data
-        found[name] = " ".join(hashlib.sha256(store.read(one).content).hexdigest() for one in data)
-    of_places = re.compile(rf'{re.escape(base)}|(?<="run_id": )"[^"]*"|(?<="manifest": )"[0-9a-f]*"')
-    return {name: of_places.sub("", text) for name, text in found.items()}
-
-
-@pytest.mark.thorough("test_workers_that_share_no_disk_with_the_driver releases and assesses in the same way")
-@pytest.mark.usefixtures("privrisk")
-def test_every_job_runs_where_nothing_is_shared(
-    submit: Submit,
-    elsewhere: tuple[ObjectStore, Path],
-    driver_only: Path,
-    small: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Tables, policies, vaults, releases and findings lie in a store; they are those of a session of one machine."""
-    key = "ab" * 32
-    monkeypatch.setenv("MASKING_KEY", key)
-    store, _ = elsewhere
-    document = yaml.safe_load(small.read_text())
-    document["table"] = {"record_id": "id"}
-    disks = {"cluster": driver_only / "chain", "here": tmp_path / "chain"}
-    bases = {where: f"{store.location}/{where}" for where in disks}
-    for where, base in bases.items():
-        for name, columns in {"people": PEOPLE, "friends": FRIENDS}.items():
-            pq.write_table(pa.table(columns), tmp_path / name)
-            store.upload(f"{where}/{name}/part.parquet", tmp_path / name)
-        for part in (tmp_path / "parts").iterdir():
-            store.upload(f"{where}/table/{part.name}", part)
-        for name, policy in policies_of(base, document).items():
-            store.write(f"{where}/policies/{name}.yaml", yaml.safe_dump(policy).encode())
-    asked = every_job(bases["cluster"], disks["cluster"])
-    encrypted = ("spark.io.encryption.enabled=true",)  # as the keys of masks and draws travel inside tasks
-    done = submit(small, driver_only, chained=asked, settings=encrypted, variables={"MASKING_KEY": key})
-    codes = [line for line in done.stderr.splitlines() if ": exit code " in line]
-    assert codes == [f"{' '.join(words[:2])}: exit code 0" for words in asked], done.stderr[-3000:]
-    assert [ended(words) for words in every_job(bases["here"], disks["here"])] == [0] * len(asked)
-    found, expected = (said_by(store, bases[where], disks[where]) for where in ("cluster", "here"))
-    for name, text in expected.items():
-        assert found[name] == text, name
-    assert store.read("cluster/experiment/sharing.json").content
-    left = {entry.name for entry in store.entries()}
-    assert not [name for name in left if "/scratch/" in name]
