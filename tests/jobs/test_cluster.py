@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Timer
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from kills import failing_package
-from product import ROOT, Privrisk, Ran
+from product import ROOT, Privrisk, Ran, production_batches
 from typer.testing import CliRunner
 
 from benchmarks.s3_server import BUCKET, SECRET
@@ -27,6 +28,9 @@ from benchmarks.standalone import Cluster, can_hide, standalone
 from privrisk_spark.cli.app import app
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Submit = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -49,15 +53,18 @@ def cluster(
 
 
 @pytest.fixture
-def submit(cluster: Cluster, tmp_path: Path) -> Submit:
-    whole = shutil.make_archive(str(tmp_path / "package"), "zip", ROOT, "privrisk_spark")
+def whole(tmp_path: Path) -> str:
+    """The package as an archive."""
+    return shutil.make_archive(str(tmp_path / "package"), "zip", ROOT, "privrisk_spark")
 
+
+@pytest.fixture
+def submit(cluster: Cluster, whole: str) -> Submit:
     def run(
         policy: Path,
         place: Path,
         *more: str,
         package: str = whole,
-        job: str = "release",
         killed_at: str | None = None,
         settings: tuple[str, ...] = (),
     ) -> subprocess.CompletedProcess[str]:
@@ -65,7 +72,7 @@ def submit(cluster: Cluster, tmp_path: Path) -> Submit:
             cluster.submit, "--master", cluster.address,
             "--executor-memory", "512m", "--conf", "spark.executor.cores=1", "--conf", "spark.ui.enabled=false",
             "--conf", "spark.task.maxFailures=8", *(part for one in settings for part in ("--conf", one)),
-            "--py-files", package, f"jobs/{job}.py", "--config", str(policy), "--run-id", "cluster",
+            "--py-files", package, "jobs/release.py", "--config", str(policy), "--run-id", "cluster",
             f"--set=output.path={place / 'out'}", f"--set=output.vault={place / 'vault'}", *more,
         ]  # fmt: skip
         with subprocess.Popen(
@@ -151,7 +158,7 @@ def test_workers_that_share_no_disk_with_the_driver(
 ) -> None:
     """Table, scratch and output lie in a store; the vault where the driver alone sees it; executors come and go.
 
-    The release is CSV, which Spark's own writer would put on the disks of workers; findings go to the store, too.
+    The release is CSV, which Spark's own writer would put on the disks of workers.
     """
     store, policy = elsewhere
     base = f"s3://{BUCKET}/{store.location.path}"
@@ -178,17 +185,6 @@ def test_workers_that_share_no_disk_with_the_driver(
     held_against(local, store)
     assert SECRET not in done.stderr
     assert not (driver_only / "found" / "out").exists()
-
-    # No scratch is named: what tasks hand to each other lies beside the findings, until the run ends.
-    beside = CliRunner().invoke(
-        app, ["assess", str(policy), f"--output={tmp_path / 'found'}", f"--set=table.path={tmp_path / 'parts'}"]
-    )
-    assert beside.exit_code == 0, beside.output
-    assessed = submit(policy, driver_only / "assessed", f"--output={base}/found", job="assess")
-    assert assessed.returncode == 0, assessed.stderr[-3000:]
-    assert store.read("found/measures.json").content == (tmp_path / "found" / "measures.json").read_bytes()
-    assert list(store.entries("found/records"))
-    assert not list(store.entries("found/scratch"))
 
 
 def test_executors_and_the_driver_are_killed_where_nothing_is_shared(
@@ -223,3 +219,108 @@ def test_executors_and_the_driver_are_killed_where_nothing_is_shared(
     assert not list(store.entries("vault/scratch"))
     assert json.loads(store.read("vault/status/cluster.json").content)["code"] == 0
     assert not (driver_only / "killed").exists(), "all that is private is in the store"
+
+
+def asked_below(
+    place: str, disk: Path, columns: dict[str, Any], write: Callable[[str, str], object]
+) -> list[list[str]]:
+    """Every command but those that other tests submit, one building on the other: tables and findings in a place.
+
+    Policies are written there, too, and the file of a hierarchy.
+    """
+    table = {"path": f"{place}/table", "record_id": "id"}
+    write("city.csv", "Ulm;south;*\nBonn;north;*\nKiel;north;*\n")
+    columns = {**columns, "city": {"role": "quasi-identifier", "hierarchy": {"file": f"{place}/city.csv"}}}
+
+    def policy(name: str, **more: Any) -> str:
+        output = {"path": f"{place}/out-{name}", "vault": f"{place}/vault-{name}"}
+        document = {"version": 1, "run": {"name": name}, "table": table, "columns": columns, "output": output, **more}
+        write(f"{name}.yaml", yaml.safe_dump(document))
+        return f"{place}/{name}.yaml"
+
+    masks = {"age": {"method": "rank-swapping", "percent": 20}, "sex": {"method": "none"}, "city": {"method": "none"}}
+    masked = {name: {"role": "quasi-identifier", "mask": mask} for name, mask in masks.items()}
+    friends = {"edges": {"path": f"{place}/friends"}, "pairs": "edges", "model": {"lambda": 2}}
+    least = {"problem": "min-risk", "utility_at_least": 3}
+    first = policy("first", decision=least, history=[], attack={"methods": ["distance"]})
+    second = policy("second", decision=least, history=[f"{place}/vault-first"])
+    alike = policy("alike", guarantee={"kind": "k-anonymity", "k": 3, "suppression_limit": 0.1})
+    swapped = policy("swapped", columns={**columns, **masked}, guarantee={"kind": "masked", "key": "env:SWAP_KEY"})
+    shown = policy("shown", columns=columns, sharing=friends)
+    handed = [f"--set=run.scratch={place}/handed"] if "://" in place else []
+    return [
+        ["release", first, "--run-id=r1", "--date=2026-11-01"],
+        ["attack", first, f"--output={place}/attack"],
+        ["assess", second, "--history", f"--output={place}/history", "--date=2026-11-02"],
+        ["assess", first, f"--output={place}/found"],
+        ["curves", first, f"--output={place}/curves", "--shares=2", "--floors=2,3"],
+        ["share", shown, f"--output={place}/share"],
+        ["fit", alike, f"--output={disk}/scheme", *handed],
+        ["approve", f"{disk}/scheme/scheme.json", "--by=A. Officer"],
+        ["release", alike, "--run-id=r1", f"--scheme={disk}/scheme/scheme.json"],
+        ["mask", swapped, "--run-id=r1"],
+        ["experiments", "recoding", first, f"--output={place}/recoding", "--rows=60", "--attributes=3"],
+        ["fit", alike, f"--output={place}/refused"],
+    ]
+
+
+def test_every_other_command_where_nothing_is_shared(
+    cluster: Cluster,
+    spark: SparkSession,
+    sketched: None,
+    elsewhere: tuple[ObjectStore, Path],
+    whole: str,
+    driver_only: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They find what they find on one machine; one driver runs them all, as its start takes longer than they do."""
+    store, written = elsewhere
+    monkeypatch.setenv("SWAP_KEY", "5d" * 32)
+    (tmp_path / "parts").rename(tmp_path / "table")
+    (tmp_path / "friends").mkdir()
+    friends = tmp_path / "friends" / "part-0.parquet"
+    pq.write_table(pa.table({"u": [f"p{i}" for i in range(9)], "v": [f"p{i + 1}" for i in range(9)]}), friends)
+    store.upload("friends/part-0.parquet", friends)
+    columns = yaml.safe_load(written.read_text())["columns"]
+    disk = driver_only / "commands"
+    disk.mkdir()
+    base = f"s3://{BUCKET}/{store.location.path}"
+    asked = asked_below(base, disk, columns, lambda name, text: store.write(name, text.encode()))
+    (disk / "asked.json").write_text(json.dumps(asked))
+    command = [
+        cluster.submit, "--master", cluster.address, "--executor-memory", "512m",
+        "--conf", "spark.executor.cores=1", "--conf", "spark.ui.enabled=false",
+        "--py-files", whole, "tests/cluster_program.py", str(disk / "asked.json"),
+    ]  # fmt: skip
+    environment = {**cluster.environment, "SWAP_KEY": "5d" * 32}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    ended = json.loads((disk / "asked.ended").read_text())
+    assert [one["code"] for one in ended] == [0] * 11 + [2], [one["said"][-500:] for one in ended if one["code"]]
+
+    (tmp_path / "disk").mkdir()
+    beside = asked_below(
+        str(tmp_path), tmp_path / "disk", columns, lambda name, text: (tmp_path / name).write_text(text)
+    )
+    with production_batches(spark):
+        for words in beside[:-2]:
+            here = CliRunner().invoke(app, words)
+            assert here.exit_code == 0, (words, here.output)
+    assert "--output: must be a local or mounted path: a scheme is approved in its file" in ended[-1]["said"]
+    measured = (f"{name}/measures.json" for name in ("attack", "found", "history", "share"))
+    for name in (*measured, "curves/curves.csv"):
+        assert store.read(name).content == (tmp_path / name).read_bytes(), name
+    for name in ("out-first", "out-alike", "out-swapped"):
+        below = f"{name}/releases/r1/data"
+        found = [hashlib.sha256(store.read(one.name).content).hexdigest() for one in store.entries(below)]
+        assert found == digests(tmp_path / below), name
+    fitted = [json.loads((place / "scheme" / "scheme.json").read_text()) for place in (disk, tmp_path / "disk")]
+    assert fitted[0]["columns"] == fitted[1]["columns"]
+    assert list(store.entries("found/records"))
+    assert store.read("recoding/recoding.json").content
+    # What tasks hand to each other lies in what is named, else beside the findings, until the run ends.
+    assert not [entry.name for entry in store.entries() if "scratch" in entry.name]
+    assert not list(store.entries("handed"))
+    left = {path.relative_to(disk).as_posix() for path in disk.rglob("*") if path.is_file()}
+    assert left == {"asked.json", "asked.ended", "scheme/scheme.json", "scheme/status.json"}, "the rest is in the store"
