@@ -52,7 +52,7 @@ LONG = ("dags", "jobs", "docs", "pipelines", "api", "experiments", "stages", "be
 """Directories of the longest files, longest first."""
 
 STARTS_SPARK = {
-    "test_worker_daemon.py", "test_quickstart.py", "test_experiment.py", "test_contracts.py",
+    "test_worker_daemon.py", "test_quickstart.py", "test_experiment.py", "test_dictionaries.py", "test_contracts.py",
     "test_privrisk_release.py",
 }  # fmt: skip
 """Files whose tests start Spark, or import it with a command or Great Expectations, though not themselves."""

@@ -418,6 +418,8 @@ def _check_schema(connection: sa.Connection, *, read_only: bool) -> None:
 _UNREACHABLE: Final[tuple[tuple[str, type[PrivriskError], str], ...]] = (
     ("Connection refused", EngineError, "nothing listens there"),
     ("No such file or directory", EngineError, "nothing listens on its socket"),
+    ("closed the connection", EngineError, "it ended the connection"),
+    ("Connection reset", EngineError, "it ended the connection"),
     ("timeout", EngineError, "it does not answer"),
     ("timed out", EngineError, "it does not answer"),
     ("translate host name", EngineError, "its host name is not known"),

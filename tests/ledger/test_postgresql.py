@@ -269,7 +269,8 @@ def test_a_server_that_is_down_fails_closed_and_an_acknowledged_reservation_surv
             lambda: commit(ledger),
             lambda: ledger.void(lineage="adult", run_id="r1", reason="x"),
         ):
-            with pytest.raises(EngineError, match="nothing listens there"):
+            # What accepts the first connection may be a process of the server that is about to end.
+            with pytest.raises(EngineError, match=r"nothing listens there|it ended the connection"):
                 act()
     finally:
         place.server.start()
