@@ -442,6 +442,7 @@ def test_a_release_of_persons_with_several_rows(privrisk: Privrisk, adult: Path,
     assert f"{persons:,}" not in text
 
 
+@pytest.mark.thorough("test_a_release_by_one_drawn_scheme; tests/stages/private/test_admission.py")
 def test_an_admitted_draw_against_a_public_dictionary(privrisk: Privrisk, adult: Path, tmp_path: Path) -> None:
     """Mode public-dictionary: admission costs nothing; here half of the table plays the public table."""
     half = pd.read_csv(adult / "adult.csv", sep=";", dtype=str).iloc[::2]

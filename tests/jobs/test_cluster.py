@@ -65,6 +65,7 @@ def submit(cluster: Cluster, whole: str) -> Submit:
         place: Path,
         *more: str,
         package: str = whole,
+        job: str = "release",
         killed_at: str | None = None,
         settings: tuple[str, ...] = (),
     ) -> subprocess.CompletedProcess[str]:
@@ -72,7 +73,7 @@ def submit(cluster: Cluster, whole: str) -> Submit:
             cluster.submit, "--master", cluster.address,
             "--executor-memory", "512m", "--conf", "spark.executor.cores=1", "--conf", "spark.ui.enabled=false",
             "--conf", "spark.task.maxFailures=8", *(part for one in settings for part in ("--conf", one)),
-            "--py-files", package, "jobs/release.py", "--config", str(policy), "--run-id", "cluster",
+            "--py-files", package, f"jobs/{job}.py", "--config", str(policy), "--run-id", "cluster",
             f"--set=output.path={place / 'out'}", f"--set=output.vault={place / 'vault'}", *more,
         ]  # fmt: skip
         with subprocess.Popen(
@@ -158,7 +159,7 @@ def test_workers_that_share_no_disk_with_the_driver(
 ) -> None:
     """Table, scratch and output lie in a store; the vault where the driver alone sees it; executors come and go.
 
-    The release is CSV, which Spark's own writer would put on the disks of workers.
+    The release is CSV, which Spark's own writer would put on the disks of workers; findings go to the store, too.
     """
     store, policy = elsewhere
     base = f"s3://{BUCKET}/{store.location.path}"
@@ -185,6 +186,17 @@ def test_workers_that_share_no_disk_with_the_driver(
     held_against(local, store)
     assert SECRET not in done.stderr
     assert not (driver_only / "found" / "out").exists()
+
+    # No scratch is named: what tasks hand to each other lies beside the findings, until the run ends.
+    beside = CliRunner().invoke(
+        app, ["assess", str(policy), f"--output={tmp_path / 'found'}", f"--set=table.path={tmp_path / 'parts'}"]
+    )
+    assert beside.exit_code == 0, beside.output
+    assessed = submit(policy, driver_only / "assessed", f"--output={base}/found", job="assess")
+    assert assessed.returncode == 0, assessed.stderr[-3000:]
+    assert store.read("found/measures.json").content == (tmp_path / "found" / "measures.json").read_bytes()
+    assert list(store.entries("found/records"))
+    assert not list(store.entries("found/scratch"))
 
 
 def test_executors_and_the_driver_are_killed_where_nothing_is_shared(
@@ -264,6 +276,7 @@ def asked_below(
     ]
 
 
+@pytest.mark.thorough("test_workers_that_share_no_disk_with_the_driver releases and assesses")
 def test_every_other_command_where_nothing_is_shared(
     cluster: Cluster,
     spark: SparkSession,

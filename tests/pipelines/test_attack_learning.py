@@ -189,6 +189,7 @@ def test_agreement_on_a_rare_town_weighs_more(run: Run, tmp_path: Path) -> None:
     assert "agreement on a rare value weighs more than on a frequent one: town" in " ".join(document["notes"])
 
 
+@pytest.mark.thorough("tests/stages/attacking/test_learned.py; tests/kernels/linkage/learned")
 def test_what_decides_is_learned_and_holds_of_others(run: Run) -> None:
     """Only town, job and pet tell anything; the standard weights are misled by a column that is noise."""
     rows, shown = files(600, {"town": 1.0, "job": 1.0, "pet": 1.0, "noise": 0.0})

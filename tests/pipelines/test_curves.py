@@ -245,6 +245,9 @@ def test_a_sample_of_the_records_is_said_to_be_one(
     assert {path.name: path.read_bytes() for path in again.directory.glob("curves.*")} == before
 
 
+@pytest.mark.thorough(
+    "test_the_figures_are_those_of_the_kernel; tests/pipelines/release/test_dictionaries.py has the kinds"
+)
 def test_dictionaries_of_every_kind(curves: Curves, policy: Path, tmp_path: Path) -> None:
     few = ("--shares", "3", "--floors", "2,4")
     plain = curves(str(policy), *few).arrays

@@ -152,6 +152,7 @@ def test_a_killed_driver(
     assert digests(root) == straight
 
 
+@pytest.mark.thorough("tests/cli/test_every_command.py ends commands by signals")
 def test_a_driver_that_is_asked_to_end(policy: Callable[[Path], str], tmp_path: Path) -> None:
     """What was begun is cleared away, and the status says that the run does not go on.
 
