@@ -5,8 +5,7 @@ Spark is told of the rows as of any others; what a stage takes of a table's colu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,50 +14,13 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.partitions import partition_texts, partition_values, repeated
+from privrisk_spark.engine.object_files import named_columns, object_files, object_partitions
+from privrisk_spark.engine.partitions import repeated
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.storage.files import ObjectFile, files_below
-from privrisk_spark.storage.lakes.snapshot import Value
-from privrisk_spark.storage.locations import is_remote, locate
+from privrisk_spark.storage.files import ObjectFile
 
-_PATTERN = frozenset("*[{")
 _INSTANT = pa.timestamp("us", "UTC")
-
-
-def in_object_store(table: Table) -> bool:
-    """Tell whether a table is Parquet files in an object store, which tasks read themselves."""
-    if table.path is None or table.catalog is not None or table.format.lower() != "parquet" or table.options:
-        return False
-    return is_remote(table.path) and not _PATTERN & set(table.path)
-
-
-def object_files(table: Table, *, key: str) -> list[ObjectFile]:
-    """List the files of a table.
-
-    Parameters
-    ----------
-    table : Table
-        In an object store.
-    key : str
-        Of the policy, for messages.
-
-    Raises
-    ------
-    SchemaError
-        If there are none, or one has no bytes.
-    """
-    location = locate(table.path or "", key=f"{key}.path")
-    files = files_below(location)
-    if not files:
-        raise SchemaError(f"{key}.path: '{location}' cannot be read as {table.format}: there is nothing there.")
-    empty = next((file for file in files if not file.size and table.format == "parquet"), None)
-    if empty is not None:
-        raise SchemaError(
-            f"{key}.path: '{location}': file {empty.name} has 0 bytes, so what it held is lost; write it anew or "
-            "remove it."
-        )
-    return files
 
 
 def object_frame(
@@ -95,7 +57,7 @@ def object_frame(
             )
     types = from_arrow_schema(first, prefer_timestamp_ntz=True)
     if partitions is None:
-        columns = _named_columns(files, f"{key}.path: '{files[0].root}'", first.names)
+        columns = named_columns(files, f"{key}.path: '{files[0].root}'", first.names)
         partitions = [T.StructField(column, T.StringType()) for column in columns]
     added = [one for one in partitions if one.name not in first.names]  # what has no rows has them in its file
     values = object_partitions(files, {one.name: one.dataType for one in added})
@@ -119,50 +81,6 @@ def object_frame(
 
     schema = T.StructType([*types.fields, *added])
     return Batches.of_parts(spark, range(len(files)), read, schema).frame()
-
-
-def _named_columns(files: Sequence[ObjectFile], where: str, columns: Sequence[str]) -> list[str]:
-    """Columns in the names of directories, outermost first; what is not plain is refused, never misread."""
-    if not any("=" in part for file in files for part in file.key.split("/")[:-1]):
-        return []
-    root = PurePosixPath("/")
-    texts = [partition_texts(root, root / file.key) for file in files]
-    named = list(texts[0] or ())
-    if any(of_file is None or list(of_file) != named for of_file in texts):
-        raise SchemaError(
-            f"{where} has directories of which some are not named column=value, or not for the same columns as the "
-            "others; name all of them alike, or read the table by Spark (table.catalog)."
-        )
-    taken = [name.casefold() for name in (*columns, *named)]
-    twice = next((name for name in named if taken.count(name.casefold()) > 1), None)
-    if twice is not None:
-        raise SchemaError(
-            f"{where} has the column {twice!r} twice, in files or names of directories, whatever the case of its "
-            "letters; take it out of one of them."
-        )
-    return named
-
-
-def object_partitions(files: Sequence[ObjectFile], types: Mapping[str, T.DataType]) -> list[dict[str, Value]] | None:
-    """Return the values of the columns in the names of each file's directories below those of a release of ours.
-
-    Parameters
-    ----------
-    files : sequence of ObjectFile
-    types : mapping of column to DataType
-        Of these columns, or of more.
-
-    Returns
-    -------
-    list of dict of column to value
-        None instead if a name is not plainly a column and its value.
-    """
-    if not any("=" in file.key for file in files):
-        return [{} for _ in files]
-    root = PurePosixPath("/")
-    texts = [partition_texts(root, root / file.key, named_by_us=True) for file in files]
-    known = [of_file for of_file in texts if of_file is not None]
-    return partition_values(known, dict(types)) if len(known) == len(texts) else None
 
 
 def _schema(file: ObjectFile, key: str) -> pa.Schema:
@@ -192,4 +110,4 @@ def _schema(file: ObjectFile, key: str) -> pa.Schema:
     return pa.schema([field.with_type(_INSTANT) if field.name in instants else field for field in plain])
 
 
-__all__ = ["in_object_store", "object_files", "object_frame", "object_partitions"]
+__all__ = ["object_frame"]

@@ -14,10 +14,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.object_files import in_object_store, object_files
 from privrisk_spark.engine.source_files import local_files
 from privrisk_spark.kernels.numeric.plain_lines import is_separator, plain
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.documents import state_of
+from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.table_files import opened
 
 _OPTIONS = {"header", "sep", "delimiter"}
@@ -39,36 +41,43 @@ def collect_plain(spark: SparkSession, table: Table, schema: T.StructType) -> bo
     """
     options = {name.lower(): str(value) for name, value in table.options.items()}
     separator = options.get("sep", options.get("delimiter", ",")).encode()
-    files = local_files(table)
+    files = object_files(table, key="table") if in_object_store(table) else local_files(table)
     if (
         table.format.lower() != "csv"
         or files is None
         or set(options) - _OPTIONS - {"mode"}
         or not is_separator(separator)
         # Others may be compressed, and a directory's name may hold a value of each line.
-        or any(file.suffix != ".csv" or "=" in str(file) for file in files)
+        or any(not file.name.endswith(".csv") or "=" in _place(file) for file in files)
         or any(not isinstance(field.dataType, T.StringType) for field in schema.fields)
     ):
         return False
     parts = [
-        (file.absolute(), start, min(start + _PART, known.size))
-        for file in files
-        for known in [state_of(file)]
-        if known is not None
-        for start in range(0, known.size, _PART)
+        (file, start, min(start + _PART, size)) for file, size in map(_sized, files) for start in range(0, size, _PART)
     ]
     count = len(schema.fields) - 1
 
-    def read(part: tuple[Path, int, int]) -> Iterator[pa.Table]:
+    def read(part: tuple[Path | ObjectFile, int, int]) -> Iterator[pa.Table]:
         yield pa.table({"plain": [_plain_part(*part, separator, count)]})
 
     found = Batches.of_parts(spark, parts, read, T.StructType([T.StructField("plain", T.BooleanType())])).frame()
     return all(found.toArrow().column("plain").to_pylist())
 
 
-def _plain_part(path: Path, start: int, end: int, separator: bytes, count: int) -> bool:
+def _place(file: Path | ObjectFile) -> str:
+    return str(file) if isinstance(file, Path) else str(file.path)
+
+
+def _sized(file: Path | ObjectFile) -> tuple[Path | ObjectFile, int]:
+    if isinstance(file, ObjectFile):
+        return file, file.size
+    known = state_of(file)
+    return file.absolute(), 0 if known is None else known.size
+
+
+def _plain_part(path: Path | ObjectFile, start: int, end: int, separator: bytes, count: int) -> bool:
     """Whether the lines that begin in a part of a file are plain."""
-    with opened(path) as file:
+    with opened(path) if isinstance(path, Path) else path.reader() as file:
         if start:
             file.seek(start - 1)
             file.readline(_BLOCK)  # the rest of a line that began before

@@ -14,7 +14,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from privrisk_spark.engine.csv_tables import csv_frame
 from privrisk_spark.engine.formulas import without_quoted_formulas
-from privrisk_spark.engine.object_tables import object_files, object_frame
+from privrisk_spark.engine.object_files import object_files
+from privrisk_spark.engine.object_tables import object_frame
 from privrisk_spark.engine.partitions import NAMES, partition_texts, partition_values
 from privrisk_spark.engine.sources import column, plain_frame
 from privrisk_spark.errors import InternalError

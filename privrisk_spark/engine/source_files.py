@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlparse
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privrisk_spark.engine.object_tables import in_object_store, object_files
+from privrisk_spark.engine.object_files import in_object_store, object_files
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.facts import FilesRead
@@ -95,7 +95,8 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
         return FilesRead(expected=read, processed=read, rows=table.pinned.rows, version=table.pinned.described())
     if in_object_store(table):
         held = object_files(table, key=key)
-        of_footers = _rows_of_footers(held, table, key, columns, merging=False)
+        parquet = table.format.lower() == "parquet"
+        of_footers = _rows_of_footers(held, table, key, columns, merging=False) if parquet else None
         return FilesRead(expected=len(held), processed=len(held), rows=of_footers)
     files = local_files(table)
     if files is None:

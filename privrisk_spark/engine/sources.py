@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
 from privrisk_spark.engine.lake_tables import lake_tasks
-from privrisk_spark.engine.object_tables import in_object_store, object_files, object_partitions
+from privrisk_spark.engine.object_files import in_object_store, object_files, object_partitions
 from privrisk_spark.engine.partitions import partition_texts, partition_values, repeated
 from privrisk_spark.engine.row_groups import (
     ALIKE,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import bz2
+import gzip
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import opened
@@ -63,6 +65,31 @@ class ObjectFile:
             if not self.version:
                 raise
             raise StorageError(f"'{self.root.below(self.key)}' was removed while its table was read.") from None
+
+    @property
+    def compressed(self) -> bool:
+        """Whether its name says that it is compressed as a whole, so that it can be read from the start alone."""
+        return self.name.endswith(tuple(_DECOMPRESSED))
+
+    def content(self) -> IO[bytes]:
+        """Open it as :meth:`reader` does; of a compressed one what was compressed is read.
+
+        Raises
+        ------
+        StorageError
+            As :meth:`reader`.
+        OSError, EOFError, zlib.error
+            When it is read: if it is compressed, and damaged or cut.
+        """
+        opened = self.reader()
+        for ending, decompressed in _DECOMPRESSED.items():
+            if self.name.endswith(ending):
+                found: IO[bytes] = decompressed(opened)
+                return found
+        return opened
+
+
+_DECOMPRESSED: Final[Mapping[str, Callable[[Any], Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
 def files_below(table: Location) -> list[ObjectFile]:

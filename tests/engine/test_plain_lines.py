@@ -78,7 +78,7 @@ def test_spark_finds_no_damage_in_plain_lines(
         (tmp_path / f"{i}.csv").write_text(text)
     table = Table(path=str(tmp_path), format="csv", options={"header": "true"})
     frame = spark.read.options(header=True).csv(str(tmp_path))
-    assert completeness._collect_damaged(spark, table, frame) == (0, 0)
+    assert completeness._collect_damaged(spark, table, frame, "table") == (0, 0)
     assert frame.count() == sum(len(text.splitlines()) - 1 for text in PLAIN)
 
 
@@ -98,7 +98,7 @@ def test_spark_reads_whatever_is_plain_line_by_line(
         (tmp_path / f"{i}.csv").write_text(text)
     table = Table(path=str(tmp_path), format="csv", options={})
     frame = spark.read.schema("a string, b string").csv(str(tmp_path))
-    assert completeness._collect_damaged(spark, table, frame) == (0, 0)
+    assert completeness._collect_damaged(spark, table, frame, "table") == (0, 0)
     assert frame.count() == sum(len(text.rstrip("\n").split("\n")) for text in found)
 
 

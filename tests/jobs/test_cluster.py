@@ -188,11 +188,14 @@ def test_workers_that_share_no_disk_with_the_driver(
     assert not (driver_only / "found" / "out").exists()
 
     # No scratch is named: what tasks hand to each other lies beside the findings, until the run ends.
-    beside = CliRunner().invoke(
-        app, ["assess", str(policy), f"--output={tmp_path / 'found'}", f"--set=table.path={tmp_path / 'parts'}"]
-    )
+    # The table is CSV this time.
+    store.upload("lines/table.csv", tmp_path / "table.csv")
+    lines = ["--set=table.format=csv", '--set=table.options={sep: ";", header: true}']
+    here = [f"--output={tmp_path / 'found'}", f"--set=table.path={tmp_path / 'table.csv'}", *lines]
+    beside = CliRunner().invoke(app, ["assess", str(policy), *here])
     assert beside.exit_code == 0, beside.output
-    assessed = submit(policy, driver_only / "assessed", f"--output={base}/found", job="assess")
+    there = [f"--output={base}/found", f"--set=table.path={base}/lines", *lines]
+    assessed = submit(policy, driver_only / "assessed", *there, job="assess")
     assert assessed.returncode == 0, assessed.stderr[-3000:]
     assert store.read("found/measures.json").content == (tmp_path / "found" / "measures.json").read_bytes()
     assert list(store.entries("found/records"))

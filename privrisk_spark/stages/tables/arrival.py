@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from privrisk_spark.engine.object_tables import in_object_store
+from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.engine.source_files import local_files
 from privrisk_spark.errors import ConfigError, Fault, IncompleteError
 from privrisk_spark.policy.checks import Complete
@@ -51,7 +51,7 @@ def check_arrived(table: Table, asked: Complete, *, date: dt.date) -> None:
     else:
         places = named_here(table.path or "")
         if not places and "://" in (table.path or ""):
-            rule = "needs files that are looked at here: on a local or mounted path, or Parquet in an object store"
+            rule = "needs files that are looked at here: on a local or mounted path, or Parquet or plain CSV in a store"
             raise ConfigError([Fault(f"checks.complete.{key}", rule)])
         markers = [str(one) for one in places if asked.marker and not is_there(one / asked.marker)]
         written = [_modified(file) for file in local_files(table) or []]

@@ -15,6 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.failures import unreadable
+from privrisk_spark.engine.object_csv import object_csv_frame
+from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.engine.plain_lines import collect_plain
 from privrisk_spark.engine.source_files import check_files
 from privrisk_spark.engine.sources import column
@@ -67,7 +69,7 @@ def collect_files_read(
     asked = "mode" in {name.lower() for name in table.options}
     where = f"{key}.path: '{table.path}':"
     try:
-        malformed, garbled = _collect_damaged(spark, table, frame)
+        malformed, garbled = _collect_damaged(spark, table, frame, key)
     except (PySparkException, Py4JJavaError) as error:
         known = unreadable(str(error))
         if known is None:
@@ -87,17 +89,20 @@ def collect_files_read(
     return None if files is None else replace(files, malformed=malformed, garbled=garbled)
 
 
-def _collect_damaged(spark: SparkSession, table: Table, frame: DataFrame) -> tuple[int, int]:
+def _collect_damaged(spark: SparkSession, table: Table, frame: DataFrame, key: str) -> tuple[int, int]:
     if collect_plain(spark, table, frame.schema):
         return 0, 0
     damaged = "_damaged"
     while damaged in frame.columns:
         damaged += "_"
-    taken = {"mode", "columnnameofcorruptrecord", "inferschema", "enforceschema"}
-    options = {name: str(value) for name, value in table.options.items() if name.lower() not in taken}
-    options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": damaged}
-    schema = T.StructType([*frame.schema.fields, T.StructField(damaged, T.StringType())])
-    rows = spark.read.format(table.format).options(**options).schema(schema).load(table.path)
+    if in_object_store(table):
+        rows = object_csv_frame(spark, table, key=key, damaged=damaged)
+    else:
+        taken = {"mode", "columnnameofcorruptrecord", "inferschema", "enforceschema"}
+        options = {name: str(value) for name, value in table.options.items() if name.lower() not in taken}
+        options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": damaged}
+        schema = T.StructType([*frame.schema.fields, T.StructField(damaged, T.StringType())])
+        rows = spark.read.format(table.format).options(**options).schema(schema).load(table.path)
     texts = [field.name for field in frame.schema.fields if isinstance(field.dataType, T.StringType)]
     # One flat expression: hundreds of columns are no deeper a plan than one.
     garbled = F.contains(F.concat_ws("", *[column(name) for name in texts]), F.lit(REPLACEMENT))

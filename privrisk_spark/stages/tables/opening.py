@@ -17,7 +17,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.lake_tables import lake_frame
-from privrisk_spark.engine.object_tables import in_object_store, object_frame
+from privrisk_spark.engine.object_csv import object_csv_frame
+from privrisk_spark.engine.object_files import in_object_store
+from privrisk_spark.engine.object_tables import object_frame
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.source_files import check_files, refuse_others
 from privrisk_spark.engine.sources import as_texts, dictionary_of, plain_frame, scan
@@ -105,7 +107,13 @@ def read(
         options = {name: str(value) for name, value in table.options.items()}
         if private and table.format.lower() == "csv":
             options |= _LINE_BY_LINE
-        frame = object_frame(spark, table, key=key) if in_object_store(table) else plain_frame(spark, table)
+        frame = None
+        if not in_object_store(table):
+            frame = plain_frame(spark, table)
+        elif table.format.lower() == "parquet":
+            frame = object_frame(spark, table, key=key)
+        elif not private:  # lines that are too long are no rows there, to Spark's reader alone
+            frame = object_csv_frame(spark, table, key=key)
         if frame is None:
             frame = spark.read.format(table.format).options(**options).load(table.path)
         frame.schema  # noqa: B018 - a lazy reader fails here

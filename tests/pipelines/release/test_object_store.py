@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 
 from benchmarks.s3_server import BUCKET, SECRET
 from privrisk_spark.cli.app import app
+from privrisk_spark.engine import object_csv
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.released import Partitions, read_published
 from privrisk_spark.policy.policy import Output
@@ -135,6 +136,34 @@ def test_the_bytes_are_those_of_a_disk(
         assert there[0].equals(there[1])
     if kind == "risk":
         assert ran.manifest["input"]["files"] == {"expected": 3, "processed": 3}
+
+
+def test_csv_in_a_store_is_released_as_on_a_disk(
+    privrisk: Privrisk, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Table and dictionary are CSV files, of which tasks read parts; and what is damaged is refused alike."""
+    monkeypatch.setattr(object_csv, "PART", 10_000)
+    here = small_release.write_table(tmp_path)
+    there = f"s3://{BUCKET}/{store.location.path}/csv/table.csv"
+    store.upload("csv/table.csv", here)
+    register = {"kind": "table", "format": "csv", "options": {"sep": ";", "header": True}}
+    columns = {"age": "age", "city": "city"}
+    found = []
+    for name, path in (("disk", str(here)), ("store", there)):
+        known = {**register, "path": path, "columns": columns}
+        file = small_release.policy("risk", Path(path), tmp_path / name, ("table.path", path), ("dictionary", known))
+        ran = privrisk(file, "--run-id", "r1", root=tmp_path / name)
+        assert ran.code == 0, ran.err
+        assert ran.manifest["input"]["files"] == {"expected": 1, "processed": 1}
+        found.append(small_release.digests(ran.root))
+    assert found[0] == found[1]
+
+    store.write("csv/table.csv", here.read_bytes() + b"PLANTED;Ulm;cut\n")
+    file = small_release.policy("risk", Path(there), tmp_path / "damaged", ("table.path", there))
+    refused = privrisk(file, "--run-id", "r2", root=tmp_path / "damaged")
+    assert refused.code == 2
+    assert f"table.path: '{there}': 1 lines are cut" in refused.err
+    assert "PLANTED" not in refused.err
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.value_codes import resolve
-from privrisk_spark.errors import HierarchyError, SchemaError
+from privrisk_spark.errors import HierarchyError, InputError, SchemaError
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.stages.tables import opening
 from privrisk_spark.stages.tables.encode import encode, encode_dictionary
@@ -397,9 +397,13 @@ def test_what_cannot_be_read_is_named(spark, tmp_path):
 
 
 def test_credentials_in_a_path_are_not_repeated(spark):
-    given = Table(path="s3a://AKIA:hunter2@bucket/in/t.csv?token=hunter2", format="csv")
+    path = "s3a://AKIA:hunter2@bucket/in/t.csv?token=hunter2"
+    given = Table(path=path, format="json")
     with pytest.raises(SchemaError, match=r"^table\.path: 's3a://bucket/in/t\.csv' cannot be read") as caught:
         read(spark, given, key="table")
+    with pytest.raises(InputError, match=r"table\.path") as by_tasks:
+        read(spark, Table(path=path, format="csv"), key="table")
+    assert "hunter2" not in str(by_tasks.value)
     assert "hunter2" not in str(caught.value)
     assert "no file system 's3a://'" in str(caught.value)
 

@@ -1,0 +1,234 @@
+"""CSV tables in object stores: tasks bring the lines, Spark's own parser makes rows of them, without a connector.
+
+Spark reads CSV files through the file systems of Java alone, but parses texts wherever they come from (``from_csv``).
+Tasks find the lines as Spark's reader does; what a line holds is left to Spark.
+"""
+
+from __future__ import annotations
+
+import csv
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
+
+from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.object_files import (
+    CSV_PARSING,
+    csv_separator,
+    named_columns,
+    object_files,
+    object_partitions,
+)
+from privrisk_spark.engine.partitions import repeated
+from privrisk_spark.errors import SchemaError
+from privrisk_spark.kernels.numeric.lines import first_end, last_end, said_something, split_lines
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.storage.files import ObjectFile
+
+__all__ = ["object_csv_frame"]
+
+PART: Final = 2**25
+"""Bytes of a file that a task reads; lines belong to the part they begin in."""
+
+BLOCK: Final = 2**22
+"""Bytes that are looked at once."""
+
+LONGEST: Final = 2**28
+"""Bytes that a line may have at most."""
+
+_MARK: Final = b"\xef\xbb\xbf"
+"""What some programs write before a text in UTF-8."""
+
+_OTHERWISE_COMPRESSED: Final = (".deflate", ".lz4", ".snappy", ".zst", ".zstd", ".lzo", ".xz")
+
+
+def object_csv_frame(spark: SparkSession, table: Table, *, key: str, damaged: str | None = None) -> DataFrame:
+    """Open a table, all its columns as texts; of each file the first line is read, and no rows.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    table : Table
+        CSV, as :func:`~privrisk_spark.engine.object_files.in_object_store` has it.
+    key : str
+        Of the policy, for messages.
+    damaged : str, optional
+        Name of a further column, the last, that holds the line where it has more or fewer values than the table has
+        columns, and nothing elsewhere.
+
+    Raises
+    ------
+    SchemaError
+        If a file cannot be read, or files do not have the same columns.
+
+    Notes
+    -----
+    Columns in the names of directories come last, as texts. By Spark's reader the columns of the first file are those
+    of all, whatever the headers of the others say; here another header is refused.
+    """
+    files = object_files(table, key=key)
+    where = f"{key}.path: '{files[0].root}'"
+    options = {name.lower(): str(value) for name, value in table.options.items()}
+    headed = options.get("header", "false").lower() == "true"
+    comment = options.get("comment")
+    for file in files:
+        if file.name.endswith(_OTHERWISE_COMPRESSED):
+            raise SchemaError(
+                f"{where}: file {file.name} is compressed in a way that is not read here; compress it by gzip or "
+                "bzip2, or not at all."
+            )
+    names = _names(files, options, headed=headed, where=where)
+    added = named_columns(files, where, names)
+    of_files = object_partitions(files, {column: T.StringType() for column in added})
+    if of_files is None:
+        raise SchemaError(f"{where}: a directory's name is not a column and its value.")
+    values = of_files
+    parts = [
+        (numbered, start, None if file.compressed else min(start + PART, file.size))
+        for numbered, file in enumerate(files)
+        for start in range(0, 1 if file.compressed else file.size, PART)
+    ]
+    byte = None if comment is None else ord(comment)
+
+    def read(part: tuple[int, int, int | None]) -> Iterator[pa.Table]:
+        numbered, start, end = part
+        heading = headed and start == 0
+        for lines in _lines(files[numbered], start, end, where):
+            letters, offsets = split_lines(lines)
+            rows = np.flatnonzero(said_something(letters, offsets, byte))
+            if heading and len(rows):
+                rows, heading = rows[1:], False
+            texts = pa.Array.from_buffers(
+                pa.large_string(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
+            )
+            found = pa.table({_LINE: texts.take(pa.array(rows)).cast(pa.string())})
+            for i, column in enumerate(added):
+                value = repeated(values[numbered][column], pa.string(), found.num_rows, encoded=False)
+                found = found.append_column(f"d{i}", value)
+            yield found
+
+    fields = [_LINE, *(f"d{i}" for i in range(len(added)))]
+    schema = T.StructType([T.StructField(field, T.StringType()) for field in fields])
+    lines = Batches.of_parts(spark, parts, read, schema).frame()
+    fields = [f"c{i}" for i in range(len(names))]
+    parsing = {name: value for name, value in options.items() if name in CSV_PARSING}
+    if damaged is not None:
+        fields.append(_DAMAGED)
+        parsing["columnNameOfCorruptRecord"] = _DAMAGED
+    form = ", ".join(f"{field} STRING" for field in fields)
+    parsed = lines.select(F.from_csv(_LINE, form, parsing).alias("row"), *schema.names[1:])
+    columns = [F.col(f"row.c{i}").alias(name) for i, name in enumerate(names)]
+    columns += [F.col(f"d{i}").alias(name) for i, name in enumerate(added)]
+    if damaged is not None:
+        columns.append(F.col(f"row.{_DAMAGED}").alias(damaged))
+    return parsed.select(*columns)
+
+
+_LINE: Final = "line"
+_DAMAGED: Final = "damaged"
+
+
+def _names(files: Sequence[ObjectFile], options: Mapping[str, str], *, headed: bool, where: str) -> list[str]:
+    """Names of the columns in the files: of the header all have, or ``_c0``, … for the values of the first line."""
+    names: list[str] | None = None
+    for file in files:
+        values = _first_values(file, options, where)
+        if values is None:
+            continue
+        if names is None:
+            unnamed = ("", options.get("nullvalue", ""))
+            names = [value if headed and value not in unnamed else f"_c{i}" for i, value in enumerate(values)]
+            first, there = file, values
+            if not headed:
+                break
+        elif values != there:
+            raise SchemaError(
+                f"{where}: files {first.name} and {file.name} do not have the same columns in the same order in their "
+                "first lines; write one of them anew."
+            )
+    if names is None:
+        raise SchemaError(f"{where}: there is no line in its files.")
+    known = [name.casefold() for name in names]
+    twice = next((name for name in names if known.count(name.casefold()) > 1), None)
+    if twice is not None:
+        raise SchemaError(f"{where} has the column {twice!r} twice, whatever the case of its letters; rename one.")
+    return names
+
+
+def _first_values(file: ObjectFile, options: Mapping[str, str], where: str) -> list[str] | None:
+    """Values of the first line that says something."""
+    comment = options.get("comment")
+    end = None if file.compressed else min(PART, file.size)
+    for lines in _lines(file, 0, end, where, block=2**16):
+        letters, offsets = split_lines(lines)
+        rows = np.flatnonzero(said_something(letters, offsets, None if comment is None else ord(comment)))
+        if len(rows):
+            line = letters[offsets[rows[0]] : offsets[rows[0] + 1]].tobytes().decode()
+            parsing: dict[str, Any] = {"delimiter": csv_separator(options), "quotechar": options.get("quote", '"')}
+            escape = options.get("escape", "\\")
+            parsing |= {"doublequote": True} if escape == parsing["quotechar"] else {"escapechar": escape}
+            return next(iter(csv.reader([line], **parsing)))
+    if end is not None and end < file.size:  # the task that drops the header would not find it
+        raise SchemaError(
+            f"{where}: file {file.name} has nothing but blank lines and comments in its first {end:,} bytes; take them "
+            "out."
+        )
+    return None
+
+
+def _lines(file: ObjectFile, start: int, end: int | None, where: str, *, block: int | None = None) -> Iterator[bytes]:
+    """Whole lines that begin in a part of a file, some at once; bytes that are no text are U+FFFD."""
+    try:
+        with file.content() as source:
+            begin = _line_from(source, start)
+            stop = None if end is None else _line_from(source, end) if end < file.size else file.size
+            source.seek(begin)
+            rest = b""
+            while True:
+                most = block or BLOCK
+                data = source.read(most if stop is None else min(most, stop - source.tell()))
+                if start == 0 and source.tell() == len(data):
+                    data = data.removeprefix(_MARK)
+                rest += data
+                cut = last_end(rest) if data else len(rest)
+                if cut:
+                    yield _as_text(rest[:cut])
+                    rest = rest[cut:]
+                if not data:
+                    return
+                if len(rest) > LONGEST:
+                    raise SchemaError(f"{where}: file {file.name} has a line of more than {LONGEST:,} bytes.")
+    except (EOFError, OSError, zlib.error) as error:
+        if not file.compressed or isinstance(error, FileNotFoundError):
+            raise
+        raise SchemaError(f"{where}: file {file.name} is compressed, and damaged or cut; write it anew.") from None
+
+
+def _line_from(source: IO[bytes], place: int) -> int:
+    """Where the first line begins that does not begin before a place."""
+    if not place:
+        return 0
+    source.seek(place - 1)
+    at, rest = place - 1, b""
+    while more := source.read(2**16):
+        data = rest + more
+        found = first_end(data)
+        if found >= 0:
+            return at + found
+        rest = b"\r" if data.endswith(b"\r") else b""
+        at += len(data) - len(rest)
+    return at + len(rest)
+
+
+def _as_text(data: bytes) -> bytes:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return data.decode(errors="replace").encode()
+    return data

@@ -1,0 +1,215 @@
+"""CSV tables in an object store, against Spark's own reading of the same files on a disk."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+from uuid import uuid4
+
+import pytest
+from chispa import assert_df_equality
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from benchmarks.s3_server import BUCKET
+from privrisk_spark.engine import object_csv
+from privrisk_spark.engine.object_csv import _lines, object_csv_frame
+from privrisk_spark.engine.object_files import in_object_store
+from privrisk_spark.errors import SchemaError
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.stages.tables.completeness import collect_files_read
+from privrisk_spark.storage.locations import locate
+from privrisk_spark.storage.opening import open_store
+
+
+def put(root: Path, layout: dict[str, bytes]) -> tuple[str, str]:
+    """The same files on a disk and in a store; returns both places."""
+    uri = f"s3://{BUCKET}/{uuid4().hex}"
+    for name, content in layout.items():
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        open_store(locate(uri, key="table.path")).upload(name, file)
+    return str(root), uri
+
+
+def same(found: DataFrame, expected: DataFrame) -> None:
+    """Whatever their columns are named."""
+    names = [f"c{i}" for i in range(len(found.columns))]
+    assert_df_equality(found.toDF(*names), expected.toDF(*names), ignore_row_order=True, ignore_nullable=True)
+
+
+HARD = (
+    "id,a b,c.d\n"
+    '1,"x, y",plain\r\n'
+    '2,"says ""no""",\n'
+    "\n   \n"
+    '3,"back \\" slash",""\r'
+    "4, blank ,ü€😀\n"
+    "5,,a\u2028b\n"
+    "6,un\"quoted,it's\n"
+    "#7,no,comment"
+).encode()
+
+
+@pytest.mark.parametrize("part", [7, 50, 2**25])
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        (HARD, {"header": "true"}),
+        (HARD, {}),
+        (HARD, {"HEADER": "TRUE", "comment": "#", "mode": "PERMISSIVE"}),
+        (b"\xef\xbb\xbf" + HARD, {"header": "true", "escape": '"'}),
+        (HARD.replace(b",", b"\t"), {"header": "true", "sep": "\\t", "nullValue": "plain"}),
+        (HARD.replace(b'"', b"'"), {"header": "true", "quote": "'"}),
+        (b"#\n\nx;y\n1;2\n3;4\n", {"header": "true", "delimiter": ";", "comment": "#"}),
+        (b"x\n1\n\n2", {"header": "true"}),
+        (b"x,y\n1,2,3\n4\n\xff\xfe,\xc3\n5,6\n", {"header": "true"}),
+    ],
+)
+def test_rows_are_those_of_sparks_reader(
+    spark: SparkSession,
+    endpoint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    content: bytes,
+    options: dict[str, Any],
+    part: int,
+) -> None:
+    del endpoint
+    monkeypatch.setattr(object_csv, "PART", part)
+    place, uri = put(tmp_path / "t", {"a.csv": content, "_SUCCESS": b""})
+    table = Table(path=uri, format="csv", options=options)
+    assert in_object_store(table)
+    found, expected = object_csv_frame(spark, table, key="table"), spark.read.options(**options).csv(place)
+    assert found.columns == expected.columns
+    same(found, expected)
+    marked = object_csv_frame(spark, table, key="table", damaged="bad.line")
+    by_spark = (
+        spark.read.options(**options, columnNameOfCorruptRecord="bad")
+        .schema(", ".join(f"`{name}` STRING" for name in [*expected.columns, "bad"]))
+        .csv(place)
+    )
+    assert marked.columns == [*found.columns, "bad.line"]
+    same(marked, by_spark)
+
+
+def test_several_files_compressed_ones_and_columns_in_the_names_of_directories(
+    spark: SparkSession, endpoint: str, tmp_path: Path
+) -> None:
+    del endpoint
+    layout = {
+        "day=2026-01-01/a.csv": b"x,y\n1,2\n",
+        "day=2026-01-01/b.csv.gz": gzip.compress(b"x,y\n3,4\n"),
+        "day=2026-01-02/c.csv.bz2": bz2.compress(b"x,y\n5,6\n7,8\n"),
+        "day=2026-01-03/none.csv": b"x,y\n",
+    }
+    place, uri = put(tmp_path / "t", layout)
+    found = object_csv_frame(spark, Table(path=uri, format="csv", options={"header": True}), key="table")
+    expected = spark.read.options(header=True).csv(place)
+    expected = expected.withColumn("day", F.col("day").cast("string"))
+    assert found.columns == ["x", "y", "day"]
+    assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True)
+
+
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [
+        ({"a.csv": b"x,y\n1,2\n", "b.csv": b"y,x\n1,2\n"}, "files a.csv and b.csv do not have the same columns"),
+        ({"a.csv": b"x,X\n1,2\n"}, "has the column 'x' twice"),
+        ({"a.csv": b"\n  \n"}, "there is no line in its files"),
+        ({"a.csv": b"x\n1\n", "b.csv": b""}, "file b.csv has 0 bytes, so what it held is lost"),
+        ({"a.csv": b"x\n1\n", "b.csv.zst": b"abc"}, "file b.csv.zst is compressed in a way that is not read here"),
+        ({"a.csv.gz": gzip.compress(b"x\n" + b"PLANTED\n" * 99)[:-20]}, "file a.csv.gz is compressed, and damaged or"),
+        ({"a.csv.bz2": b"PLANTED"}, "file a.csv.bz2 is compressed, and damaged or cut"),
+        ({"other=1/a.csv": b"x\n1\n", "a.csv": b"x\n1\n"}, "not for the same columns as the others"),
+    ],
+)
+def test_what_would_be_misread_is_refused_by_file(
+    spark: SparkSession, endpoint: str, tmp_path: Path, layout: dict[str, bytes], said: str
+) -> None:
+    del endpoint
+    _, uri = put(tmp_path / "t", layout)
+    with pytest.raises(SchemaError) as told:
+        object_csv_frame(spark, Table(path=uri, format="csv", options={"header": True}), key="table").toArrow()
+    assert said in str(told.value)
+    assert "table.path" in str(told.value)
+    assert "PLANTED" not in str(told.value)
+
+
+@pytest.mark.parametrize("line", [b"5,6\n", b"5\n", b'5,"6" \n', b"5,\xff\n"])
+def test_damaged_lines_are_counted_as_on_a_disk(
+    spark: SparkSession, endpoint: str, tmp_path: Path, line: bytes
+) -> None:
+    del endpoint
+    place, uri = put(tmp_path / "t", {"a.csv": b"x,y\n1,2\n" + line})
+    options: dict[str, Any] = {"header": True, "mode": "PERMISSIVE"}
+    here, there = (Table(path=path, format="csv", options=options) for path in (place, uri))
+    by_spark = spark.read.options(**options).csv(place)
+    stored = object_csv_frame(spark, there, key="table")
+    assert collect_files_read(spark, there, stored, key="table") == collect_files_read(
+        spark, here, by_spark, key="table"
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"multiLine": True}, {"inferSchema": True}, {"encoding": "latin1"}, {"mode": "DROPMALFORMED"}, {"sep": "::"},
+        {"quote": ""}, {"lineSep": ";"}, {"comment": "é"}, {"pathGlobFilter": "*.csv"}, {"header": "maybe"},
+    ],
+)  # fmt: skip
+def test_what_spark_reads_otherwise_is_left_to_it(options: dict[str, Any]) -> None:
+    assert not in_object_store(Table(path="s3://bucket/t", format="csv", options=options))
+
+
+def test_a_header_behind_many_blank_lines_is_refused_as_no_task_would_drop_it(
+    spark: SparkSession, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del endpoint
+    monkeypatch.setattr(object_csv, "PART", 7)
+    _, uri = put(tmp_path / "t", {"a.csv": b"\n" * 7 + b"x,y\n1,2\n"})
+    with pytest.raises(SchemaError, match=r"file a\.csv has nothing but blank lines(?s:.*)in its first 7 bytes"):
+        object_csv_frame(spark, Table(path=uri, format="csv", options={"header": True}), key="table")
+
+
+@dataclass
+class Held:
+    """A file in memory."""
+
+    held: bytes
+    name: str = "t.csv"
+
+    @property
+    def size(self) -> int:
+        return len(self.held)
+
+    compressed = False
+
+    def content(self) -> IO[bytes]:
+        return BytesIO(self.held)
+
+
+@given(
+    st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\r\n", "ü".encode(), b"\xff"]), max_size=16).map(b"".join),
+    st.integers(1, 9),
+    st.integers(1, 9),
+)
+def test_every_line_is_read_once_wherever_parts_and_blocks_end(content: bytes, part: int, block: int) -> None:
+    file: Any = Held(content)
+    whole = list(_lines(file, 0, len(content), "here"))
+    pieces = [
+        piece
+        for start in range(0, len(content), part)
+        for piece in _lines(file, start, min(start + part, len(content)), "here", block=block)
+    ]
+    assert b"".join(pieces) == b"".join(whole)
+    for piece in pieces:
+        if piece != pieces[-1]:
+            assert piece.endswith((b"\n", b"\r")), "a line is in one piece"
