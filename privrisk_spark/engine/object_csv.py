@@ -173,7 +173,13 @@ def _first_values(file: ObjectFile, options: Mapping[str, str], where: str) -> l
             parsing: dict[str, Any] = {"delimiter": csv_separator(options), "quotechar": options.get("quote", '"')}
             escape = options.get("escape", "\\")
             parsing |= {"doublequote": True} if escape == parsing["quotechar"] else {"escapechar": escape}
-            return next(iter(csv.reader([line], **parsing)))
+            try:
+                return next(iter(csv.reader([line], **parsing)))
+            except csv.Error:  # what the library says may quote a value
+                raise SchemaError(
+                    f"{where}: file {file.name} has a first line that is not CSV, or has a value of more than "
+                    f"{csv.field_size_limit():,} letters; mend it."
+                ) from None
     if end is not None and end < file.size:  # the task that drops the header would not find it
         raise SchemaError(
             f"{where}: file {file.name} has nothing but blank lines and comments in its first {end:,} bytes; take them "

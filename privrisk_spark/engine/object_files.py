@@ -44,7 +44,8 @@ def _csv_by_lines(table: Table) -> bool:
         and said.get("multiline", "false") == said.get("inferschema", "false") == "false"
         and said.get("mode", "permissive") == "permissive"
         and said.get("header", "false") in ("true", "false")
-        and (csv_separator(options) == "\t" or len(csv_separator(options)) == 1)
+        and len(csv_separator(options)) == 1
+        and csv_separator(options) not in ("\n", "\r", options.get("quote", '"'))
         and all(len(options.get(name, "x")) == 1 for name in ("quote", "escape", "comment"))
         and options.get("comment", "#").isascii()
     )

@@ -123,6 +123,10 @@ def test_several_files_compressed_ones_and_columns_in_the_names_of_directories(
     [
         ({"a.csv": b"x,y\n1,2\n", "b.csv": b"y,x\n1,2\n"}, "files a.csv and b.csv do not have the same columns"),
         ({"a.csv": b"x,X\n1,2\n"}, "has the column 'x' twice"),
+        (
+            {"a.csv": b"PLANTED" * 20_000 + b",x\n1,2\n"},
+            "file a.csv has a first line that is not CSV, or has a value of",
+        ),
         ({"a.csv": b"\n  \n"}, "there is no line in its files"),
         ({"a.csv": b"x\n1\n", "b.csv": b""}, "file b.csv has 0 bytes, so what it held is lost"),
         ({"a.csv": b"x\n1\n", "b.csv.zst": b"abc"}, "file b.csv.zst is compressed in a way that is not read here"),
@@ -162,7 +166,8 @@ def test_damaged_lines_are_counted_as_on_a_disk(
     "options",
     [
         {"multiLine": True}, {"inferSchema": True}, {"encoding": "latin1"}, {"mode": "DROPMALFORMED"}, {"sep": "::"},
-        {"quote": ""}, {"lineSep": ";"}, {"comment": "é"}, {"pathGlobFilter": "*.csv"}, {"header": "maybe"},
+        {"sep": '"'}, {"quote": ""}, {"lineSep": ";"}, {"comment": "é"}, {"pathGlobFilter": "*.csv"},
+        {"header": "maybe"},
     ],
 )  # fmt: skip
 def test_what_spark_reads_otherwise_is_left_to_it(options: dict[str, Any]) -> None:
