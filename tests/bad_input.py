@@ -222,7 +222,7 @@ KINDS = (
         ),
     ),
     Kind("a format Spark does not know", 2, "DATA_SOURCE_NOT_FOUND", policy("format: csv", "format: xlsx")),
-    Kind("a file system Spark does not know", 2, "file system", path("s3a://bucket/x")),
+    Kind("a file system Spark does not know", 2, "file system", path("dbfs://bucket/x")),
     Kind(
         "a catalog table that is not there",
         2,

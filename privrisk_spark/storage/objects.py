@@ -24,6 +24,8 @@ __all__ = ["ObjectStore", "opened"]
 _DIGEST: Final = "sha256"
 _CHUNK: Final = 8 * 2**20
 
+_BUCKET: Final = "there is no such bucket"
+_NO_BUCKET: Final = "'{}': there is no such bucket or container; make it, or mend the name."
 _REPLACED: Final = "'{}' was replaced or removed while it was read; run again."
 
 RETRY_SECONDS: Final = 180.0
@@ -239,15 +241,15 @@ class ObjectStore:
             ) from None
         except FileNotFoundError:
             if writing:
-                raise InputError(
-                    f"'{place}': there is no such bucket or container; make it, or mend the name."
-                ) from None
+                raise InputError(_NO_BUCKET.format(place)) from None
             raise FileNotFoundError(str(place)) from None
         except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
             raise InputError(
                 f"'{place}': access is denied; check the credentials in the environment of driver and tasks."
             ) from None
         except (exceptions.BaseError, OSError, ValueError) as error:
+            if _reason(error) == _BUCKET:
+                raise InputError(_NO_BUCKET.format(place)) from None
             raise StorageError(f"'{place}' cannot be read or written ({_reason(error)}).") from None
 
 
@@ -295,7 +297,7 @@ class _Reader(io.RawIOBase):
 _ALLOW_HTTP: Final = {"s3": "AWS_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP"}
 
 _REASONS: Final = (
-    ("NoSuchBucket", "there is no such bucket"),
+    ("NoSuchBucket", _BUCKET),
     ("SlowDown", "the store throttles requests"),
     ("status code: 503", "the store throttles requests or is not available"),
     ("status code: 5", "the store's server failed"),

@@ -24,6 +24,7 @@ from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.stages.tables.completeness import collect_files_read
+from privrisk_spark.stages.tables.opening import read
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.opening import open_store
 
@@ -172,6 +173,15 @@ def test_damaged_lines_are_counted_as_on_a_disk(
 )  # fmt: skip
 def test_what_spark_reads_otherwise_is_left_to_it(options: dict[str, Any]) -> None:
     assert not in_object_store(Table(path="s3://bucket/t", format="csv", options=options))
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_bucket_that_is_not_there_is_named_by_its_key(spark: SparkSession, endpoint: str, form: str) -> None:
+    """No run of a schedule tries again what only a change of the policy mends."""
+    del endpoint
+    table = Table(path="s3a://no-such-bucket/x", format=form)
+    with pytest.raises(SchemaError, match=r"^table\.path: 's3://no-such-bucket/x': there is no such bucket or cont"):
+        read(spark, table, key="table")
 
 
 def test_a_header_behind_many_blank_lines_is_refused_as_no_task_would_drop_it(

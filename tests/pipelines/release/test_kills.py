@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,8 @@ SEED = int(os.environ.get("PRIVRISK_KILLS_SEED", "2026"))
 def look(root: Path, straight: dict[str, str]) -> None:
     """Whatever a killed run left: what is published is whole and the one release, paid for; all else is private."""
     own = {"out", "vault", "policy.yaml", "ledger.db", "ledger.db-journal"}
-    assert {path.name for path in root.iterdir()} <= own
+    # A run that was killed while it made the ledger leaves the draft of an empty one.
+    assert {path.name for path in root.iterdir() if not re.fullmatch(r"\.ledger\.db\.\w+\.new", path.name)} <= own
     release = root / "out" / "releases" / "r1"
     # In this order: another copy may be at work, and publishes after it has charged.
     published = (release / "manifest.json").exists()
