@@ -76,7 +76,6 @@ def object_csv_frame(spark: SparkSession, table: Table, *, key: str, damaged: st
     where = f"{key}.path: '{files[0].root}'"
     options = {name.lower(): str(value) for name, value in table.options.items()}
     headed = options.get("header", "false").lower() == "true"
-    comment = options.get("comment")
     for file in files:
         if file.name.endswith(_OTHERWISE_COMPRESSED):
             raise SchemaError(
@@ -94,14 +93,14 @@ def object_csv_frame(spark: SparkSession, table: Table, *, key: str, damaged: st
         for numbered, file in enumerate(files)
         for start in range(0, 1 if file.compressed else file.size, PART)
     ]
-    byte = None if comment is None else ord(comment)
+    comment = _comment(options)
 
     def read(part: tuple[int, int, int | None]) -> Iterator[pa.Table]:
         numbered, start, end = part
         heading = headed and start == 0
         for lines in _lines(files[numbered], start, end, where):
             letters, offsets = split_lines(lines)
-            rows = np.flatnonzero(said_something(letters, offsets, byte))
+            rows = np.flatnonzero(said_something(letters, offsets, comment))
             if heading and len(rows):
                 rows, heading = rows[1:], False
             texts = pa.Array.from_buffers(
@@ -113,8 +112,9 @@ def object_csv_frame(spark: SparkSession, table: Table, *, key: str, damaged: st
                 found = found.append_column(f"d{i}", value)
             yield found
 
-    fields = [_LINE, *(f"d{i}" for i in range(len(added)))]
-    schema = T.StructType([T.StructField(field, T.StringType()) for field in fields])
+    schema = T.StructType(
+        [T.StructField(name, T.StringType()) for name in (_LINE, *(f"d{i}" for i in range(len(added))))]
+    )
     lines = Batches.of_parts(spark, parts, read, schema).frame()
     fields = [f"c{i}" for i in range(len(names))]
     parsing = {name: value for name, value in options.items() if name in CSV_PARSING}
@@ -132,6 +132,11 @@ def object_csv_frame(spark: SparkSession, table: Table, *, key: str, damaged: st
 
 _LINE: Final = "line"
 _DAMAGED: Final = "damaged"
+
+
+def _comment(options: Mapping[str, str]) -> int | None:
+    """Byte that a comment begins with."""
+    return ord(options["comment"]) if "comment" in options else None
 
 
 def _names(files: Sequence[ObjectFile], options: Mapping[str, str], *, headed: bool, where: str) -> list[str]:
@@ -163,11 +168,10 @@ def _names(files: Sequence[ObjectFile], options: Mapping[str, str], *, headed: b
 
 def _first_values(file: ObjectFile, options: Mapping[str, str], where: str) -> list[str] | None:
     """Values of the first line that says something."""
-    comment = options.get("comment")
     end = None if file.compressed else min(PART, file.size)
     for lines in _lines(file, 0, end, where, block=2**16):
         letters, offsets = split_lines(lines)
-        rows = np.flatnonzero(said_something(letters, offsets, None if comment is None else ord(comment)))
+        rows = np.flatnonzero(said_something(letters, offsets, _comment(options)))
         if len(rows):
             line = letters[offsets[rows[0]] : offsets[rows[0] + 1]].tobytes().decode()
             parsing: dict[str, Any] = {"delimiter": csv_separator(options), "quotechar": options.get("quote", '"')}
@@ -192,8 +196,9 @@ def _lines(file: ObjectFile, start: int, end: int | None, where: str, *, block: 
     """Whole lines that begin in a part of a file, some at once; bytes that are no text are U+FFFD."""
     try:
         with file.content() as source:
-            begin = _line_from(source, start)
-            stop = None if end is None else _line_from(source, end) if end < file.size else file.size
+            look = block or 2**16  # most lines are short
+            begin = _line_from(source, start, look)
+            stop = None if end is None else _line_from(source, end, look) if end < file.size else file.size
             source.seek(begin)
             rest = b""
             while True:
@@ -216,13 +221,13 @@ def _lines(file: ObjectFile, start: int, end: int | None, where: str, *, block: 
         raise SchemaError(f"{where}: file {file.name} is compressed, and damaged or cut; write it anew.") from None
 
 
-def _line_from(source: IO[bytes], place: int) -> int:
-    """Where the first line begins that does not begin before a place."""
+def _line_from(source: IO[bytes], place: int, look: int) -> int:
+    """Where the first line begins that does not begin before a place, by looking at so many bytes at once."""
     if not place:
         return 0
     source.seek(place - 1)
     at, rest = place - 1, b""
-    while more := source.read(2**16):
+    while more := source.read(look):
         data = rest + more
         found = first_end(data)
         if found >= 0:

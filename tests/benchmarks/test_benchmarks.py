@@ -301,7 +301,9 @@ def test_readers_are_against_plain_parquet_and_each_is_asked_for_its_format(tmp_
     assert [one["name"] for one in results] == ["readers-parquet", "readers-csv", "readers-delta"]
     for one in results:
         expected = one["seconds"] / results[0]["seconds"]
-        assert one["parameters"]["time_to_plain"] == pytest.approx(expected, rel=0.02)
+        # Seconds are written with four digits, and the ratio of them as they were with three behind the point.
+        rounding = 5e-4 * (1 + 2.01 * expected)
+        assert one["parameters"]["time_to_plain"] == pytest.approx(expected, abs=rounding)
     assert "to plain" in capsys.readouterr().out
     (csv, of_csv), (delta, of_delta) = asked
     copies = next((tmp_path / "cache").glob("readers-of-*"))

@@ -6,14 +6,13 @@ import bz2
 import gzip
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import pairwise, product
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
 import pytest
 from chispa import assert_df_equality
-from hypothesis import given
-from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -211,20 +210,17 @@ class Held:
         return BytesIO(self.held)
 
 
-@given(
-    st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\r\n", "ü".encode(), b"\xff"]), max_size=16).map(b"".join),
-    st.integers(1, 9),
-    st.integers(1, 9),
-)
-def test_every_line_is_read_once_wherever_parts_and_blocks_end(content: bytes, part: int, block: int) -> None:
-    file: Any = Held(content)
-    whole = list(_lines(file, 0, len(content), "here"))
-    pieces = [
-        piece
-        for start in range(0, len(content), part)
-        for piece in _lines(file, start, min(start + part, len(content)), "here", block=block)
-    ]
-    assert b"".join(pieces) == b"".join(whole)
-    for piece in pieces:
-        if piece != pieces[-1]:
-            assert piece.endswith((b"\n", b"\r")), "a line is in one piece"
+def test_every_line_is_read_once_wherever_parts_and_blocks_end() -> None:
+    """Of all short files; a byte that is no text is three that are."""
+    contents = [bytes(text) for size in range(5) for text in product(b"a\n\r\xff", repeat=size)]
+    for content, part, block in product([*contents, "ü\r\nbc\n\rü".encode()], (1, 2, 3), (1, 2, 3)):
+        file: Any = Held(content)
+        pieces = [
+            piece
+            for start in range(0, len(content), part)
+            for piece in _lines(file, start, min(start + part, len(content)), "here", block=block)
+        ]
+        assert b"".join(pieces) == content.replace(b"\xff", "\ufffd".encode()), (content, part, block)
+        for piece, behind in pairwise(pieces):
+            whole = piece.endswith(b"\n") or (piece.endswith(b"\r") and not behind.startswith(b"\n"))
+            assert whole, (content, part, block, "a line and its end are in one piece")

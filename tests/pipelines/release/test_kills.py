@@ -28,8 +28,10 @@ SEED = int(os.environ.get("PRIVRISK_KILLS_SEED", "2026"))
 def look(root: Path, straight: dict[str, str]) -> None:
     """Whatever a killed run left: what is published is whole and the one release, paid for; all else is private."""
     own = {"out", "vault", "policy.yaml", "ledger.db", "ledger.db-journal"}
-    # A run that was killed while it made the ledger leaves the draft of an empty one.
-    assert {path.name for path in root.iterdir() if not re.fullmatch(r"\.ledger\.db\.\w+\.new", path.name)} <= own
+    # A run that was killed while it made the ledger leaves a draft of it, for the owner alone.
+    drafts = [path for path in root.iterdir() if re.fullmatch(r"\.ledger\.db\.[0-9a-f]{16}\.new(-journal)?", path.name)]
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in drafts)
+    assert {path.name for path in root.iterdir()} - {path.name for path in drafts} <= own
     release = root / "out" / "releases" / "r1"
     # In this order: another copy may be at work, and publishes after it has charged.
     published = (release / "manifest.json").exists()
