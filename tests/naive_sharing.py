@@ -68,12 +68,10 @@ def modified_aggregate(
     kappa: float,
     consistency: str,
     zero_phi: str,
-    zero_count: str,
 ) -> tuple[tuple[int, ...], float]:
     """Best level vector and its f: of equals the one of the highest utility, then the first in lexicographic order."""
     counting = [i for i, h in enumerate(heights) if h]
     nothing_hidden = tuple(0 for _ in heights)
-    owner = int(zero_count == "owner" and consistent(friends, heights, nothing_hidden, consistency) == 0)
     positive = [weights[i][s] for i in counting for s in range(heights[i] + 1) if weights[i][s] > 0]
     if trade_off == 0 or not positive:
         return nothing_hidden, sum(utilities[i][0] for i in counting) ** kappa
@@ -83,7 +81,7 @@ def modified_aggregate(
         u = sum(utilities[i][x[i]] for i in counting)
         if phi == 0 and zero_phi == "exclude":
             continue
-        xi = consistent(friends, heights, x, consistency) + owner
+        xi = consistent(friends, heights, x, consistency)
         f = trade_off * xi / (phi or min(positive)) + u**kappa
         if best is None or f > best[0] * (1 + 1e-12) or (f >= best[0] * (1 - 1e-12) and u > best[1] * (1 + 1e-12)):
             best = f, u, x

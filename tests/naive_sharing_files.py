@@ -33,7 +33,11 @@ def path(tree: Hierarchy, label: str | None) -> list[int]:
     return nodes
 
 
-def best_shown(
+Figures = tuple[float, float, float, int]
+"""f, u, Φ and ξ of what is shown."""
+
+
+def formula(
     trees: Sequence[Hierarchy],
     mine: Sequence[str | None],
     theirs: Sequence[Sequence[str | None]],
@@ -43,26 +47,25 @@ def best_shown(
     trade_off: float = 1.0,
     kappa: float = 1.0,
     every: bool = True,
-) -> tuple[int, ...]:
-    """Levels that maximize ``λ ξ/Φ + u^κ``: of equals the most useful, of those the first.
-
-    What costs nothing is no candidate, and of no consistent friend the owner counts.
-    """
+) -> dict[tuple[int, ...], Figures]:
+    """``f = λ ξ/Φ + u^κ`` of all levels that cost something; theirs are the profiles that ξ counts if they fit."""
     above = [path(tree, value) for tree, value in zip(trees, mine, strict=True)]
     of_friends = [[path(tree, value) for tree, value in zip(trees, one, strict=True)] for one in theirs]
     counted = [j for j, nodes in enumerate(above) if len(nodes) > 1]
-
-    def consistent(levels: Sequence[int]) -> int:
-        fits = [[above[j][levels[j]] in one[j] for j in counted] for one in of_friends]
-        return sum(all(one) if every else any(one) for one in fits)
-
-    none = consistent([0] * len(trees)) == 0
-    found = []
+    found = {}
     for levels in itertools.product(*(range(len(nodes)) for nodes in above)):
         shown = [len(nodes) - 1 - level for nodes, level in zip(above, levels, strict=True)]
         cost = sum(w * s for w, s in zip(phi, shown, strict=True))
         worth = sum(d * s for d, s in zip(psi, shown, strict=True))
+        fits = [[above[j][levels[j]] in one[j] for j in counted] for one in of_friends]
+        xi = sum(all(one) if every else any(one) for one in fits)
         if cost > 0:
-            f = trade_off * (consistent(levels) + none) / cost + worth**kappa
-            found.append((-round(f, 9), -round(worth, 9), levels))
-    return min(found)[2] if found else tuple(0 for _ in trees)
+            found[levels] = trade_off * xi / cost + worth**kappa, worth, cost, xi
+    return found
+
+
+def best_shown(trees: Sequence[Hierarchy], mine: Sequence[str | None], *given: Any, **asked: Any) -> tuple[int, ...]:
+    """Levels of the greatest value of the formula: of equals the most useful, of those the first."""
+    found = formula(trees, mine, *given, **asked)
+    ranked = [(-round(f, 9), -round(worth, 9), levels) for levels, (f, worth, _, _) in found.items()]
+    return min(ranked)[2] if ranked else tuple(0 for _ in trees)

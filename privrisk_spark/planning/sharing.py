@@ -238,8 +238,8 @@ def in_words(asked: SharingPolicy) -> str:
     if isinstance(model, ModifiedAggregate):
         which = "in all attributes" if model.consistency == "all" else "in at least one attribute"
         return (
-            f"the greatest {model.lambda_:g} · ξ/Φ + u^{model.kappa:g} of each pair, where ξ common friends are "
-            f"consistent with what is shown {which} (Fouad 2012 Algorithm 8)"
+            f"the greatest {model.lambda_:g} · ξ/Φ + u^{model.kappa:g} of each pair, where ξ common friends fit what "
+            f"is shown {which}{_WITHOUT_FRIENDS[model.no_common_friend]} (Fouad 2012 §7.5)"
         )
     if isinstance(model, TradeOff):
         return f"the least loss less {model.lambda_:g} times the utility (Fouad 2012)"
@@ -253,6 +253,12 @@ def in_words(asked: SharingPolicy) -> str:
         "(Fouad 2012 §7.3)"
     )
 
+
+_WITHOUT_FRIENDS = {
+    "reject": ", and a pair without common friends shows nothing",
+    "owner": ", and in a pair without common friends ξ is 1, the owner",
+    "as-published": ", and in a pair without common friends ξ is 0",
+}
 
 _WHERE = {
     "whole": "on the whole graph",
@@ -286,17 +292,21 @@ def notes_of(asked: SharingPolicy) -> tuple[str, ...]:
             "What is shown of a user follows from his own profile and from how many common friends it is consistent "
             "with: of other people's profiles nothing else is in a decision."
         )
-        notes.append("The loss of a pair is Φ/ξ, its risk in Fouad 2012; the trust is ξ.")
+        zero = "is no candidate" if asked.model.zero_phi == "exclude" else "counts with the user's least positive Φ"
+        notes.append(
+            "Φ is the sensitivity of all levels shown, u their utility. The trust of a pair is ξ, its objective "
+            f"λ · ξ/Φ + u^κ, and its loss Φ/ξ, the risk in Fouad 2012, with 1 in place of a ξ of 0. What costs nothing "
+            f"{zero}."
+        )
+        notes.append(
+            "If no common friend fits anything that could be shown, ξ is 0 and only the utility counts: the pair shows "
+            "everything."
+        )
         if asked.model.as_published is not None:
             notes.append(
                 "For comparison, pairs are decided by Algorithm 8 as it was published, over layers of the sensitivity "
                 f"whose ratio is {1 + asked.model.as_published.epsilon:g}, read as {asked.model.as_published.reading}. "
                 "The gap of a pair is what its best decision is better by."
-            )
-        if asked.model.no_common_friend == "as-published":
-            notes.append(
-                "A pair without common friends shows everything: by the formula its 1/risk is 0 whatever is shown, so "
-                "that only the utility counts."
             )
     if asked.edges.directed:
         notes.append(

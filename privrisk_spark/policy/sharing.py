@@ -286,7 +286,7 @@ class PublishedLayers(Part):
 
 
 class ModifiedAggregate(Part):
-    """Greatest lambda · (consistent common friends) / sensitivity + utility^kappa of each pair (Fouad 2012)."""
+    """Greatest lambda · ξ/Φ + utility^kappa of each pair, ξ being the consistent common friends (Fouad 2012)."""
 
     kind: Literal["modified-aggregate"] = "modified-aggregate"
     lambda_: NonNegative = Field(
@@ -300,8 +300,8 @@ class ModifiedAggregate(Part):
     )
     no_common_friend: Literal["reject", "owner", "as-published"] = Field(
         "reject",
-        description="A pair without common friends: 'reject' shows nothing; 'owner' counts the owner himself; "
-        "'as-published' takes the formula at its word, by which everything is shown.",
+        description="A pair without common friends: 'reject' shows nothing; 'owner' counts the owner, so that ξ is 1; "
+        "'as-published' leaves ξ at 0, by which everything is shown.",
     )
     zero_phi: Literal["exclude", "floor"] = Field(
         "exclude",

@@ -252,7 +252,7 @@ class SharingResult:
             f"{self.whole.utility:.6g}."
         )
         if self.status == "proved":
-            return f"{told} Every decision is the best one."
+            return f"{told} Every decision is proved to be the best one."
         return f"{told} The decisions are within {self.gap:.3g} of the best ones."
 
     def measures(self) -> list[dict[str, Any]]:

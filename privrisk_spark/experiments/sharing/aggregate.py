@@ -174,9 +174,7 @@ def runs(k: int, sample: Sample) -> Iterator[Run]:
     for consistency in CONSISTENCIES:
 
         def exact(pairs: Pairs, boxes: int | None = None, of: Consistency = consistency) -> Shown:
-            return modified_aggregate(
-                pairs, trade_off=TRADE_OFF, kappa=KAPPA, consistency=of, zero_count="infinite", most_boxes=boxes
-            )
+            return modified_aggregate(pairs, trade_off=TRADE_OFF, kappa=KAPPA, consistency=of, most_boxes=boxes)
 
         def left_out(pairs: Pairs, of: Consistency = consistency) -> Shown:
             return without_constraint(pairs, trade_off=TRADE_OFF, kappa=KAPPA, epsilon=EPSILON, consistency=of)
@@ -237,7 +235,7 @@ def stopped(sample: Sample) -> Iterator[Stopped]:
 
         def found(boxes: int | None, nodes: int, cuts: int | None, of: Consistency = consistency) -> Shown:
             return modified_aggregate(
-                sample.pairs, trade_off=HARD, kappa=KAPPA, consistency=of, zero_count="infinite", most_nodes=nodes,
+                sample.pairs, trade_off=HARD, kappa=KAPPA, consistency=of, most_nodes=nodes,
                 most_boxes=boxes, most_cuts=cuts,
             )  # fmt: skip
 
@@ -264,9 +262,7 @@ def traded_off(sample: Sample, trade_offs: Sequence[float]) -> Iterator[TradedOf
     pairs = sample.pairs
     for consistency in CONSISTENCIES:
         for value in trade_offs:
-            found = modified_aggregate(
-                pairs, trade_off=value, kappa=KAPPA, consistency=consistency, zero_count="infinite"
-            )
+            found = modified_aggregate(pairs, trade_off=value, kappa=KAPPA, consistency=consistency)
             shown = pairs.heights - found.levels
             whole, nothing = (found.levels == 0).all(axis=1), (found.levels == pairs.heights).all(axis=1)
             yield TradedOff(
@@ -319,7 +315,7 @@ class Evenly:
 
 def drawn_evenly(sample: Sample) -> Evenly:
     """Decide pairs that are drawn evenly, by the formula as published."""
-    found = modified_aggregate(sample.pairs, trade_off=TRADE_OFF, kappa=KAPPA, zero_count="infinite")
+    found = modified_aggregate(sample.pairs, trade_off=TRADE_OFF, kappa=KAPPA)
     alone = sample.common == 0
     whole = (found.levels == 0).all(axis=1)
     return Evenly(len(alone), int(alone.sum()), int((alone & whole).sum()))

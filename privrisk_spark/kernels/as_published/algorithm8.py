@@ -120,9 +120,7 @@ def without_constraint(
         owner = np.repeat(np.arange(n), np.diff(pairs.first))
         first = np.concatenate([[0], np.cumsum(np.diff(pairs.first)[here])]).astype(np.int64)
         part = Pairs(pairs.heights[here], even, pairs.utilities[here], first, pairs.agreements[np.isin(owner, here)])
-        found = modified_aggregate(
-            part, trade_off=trade_off, kappa=kappa, consistency=consistency, zero_count="infinite"
-        )
+        found = modified_aggregate(part, trade_off=trade_off, kappa=kappa, consistency=consistency)
         phi = np.take_along_axis(pairs.weights[here], found.levels[:, :, None].astype(np.int64), axis=2)[:, :, 0]
         phi = np.where(counting[here], phi, 0.0).sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -95,7 +95,7 @@ def shrink(pair: Pair, lo: LongArray, hi: LongArray, base: float, alpha: float) 
             all_but_one(pair.utilities, corner, worth[end])
         phi, utility = base + total(pair.weights, lo), total(pair.utilities, lo)
         # No term of a gain is larger.
-        size = pair.trade_off * (pair.always + len(pair.rows)) + phi * (power(utility, pair.kappa) + alpha)
+        size = pair.trade_off * len(pair.rows) + phi * (power(utility, pair.kappa) + alpha)
         slack = TOLERANCE * size
         for i in range(a):
             low, high = lo[i], hi[i]

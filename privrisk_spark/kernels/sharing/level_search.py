@@ -75,7 +75,7 @@ def enumerated(pair: Pair, best: Best) -> int:
             i += 1
             continue
         visited += 1
-        consistent = pair.always
+        consistent = 0
         for word in range(words):
             consistent += bits_in(friends[a, word])
         if value(pair, float(consistent), phi[a], utility[a]) >= best.figures[2] * (1.0 - TOLERANCE):
@@ -94,7 +94,6 @@ def search_pairs(
     kappa: float,
     any_of: bool,
     floor: bool,
-    owner: bool,
     most_nodes: int,
     most_boxes: int,
     at_once: int,
@@ -109,11 +108,11 @@ def search_pairs(
     levels : ndarray of int8, shape (n, k)
     figures : ndarray of float64, shape (n, 4)
         f, its bound, Φ and u.
-    counts : ndarray of int64, shape (n, 4)
-        ξ, what of it was added for the owner, nodes or boxes visited, and whether no box is left.
+    counts : ndarray of int64, shape (n, 3)
+        ξ, nodes or boxes visited, and whether no box is left.
     """
     n, k = heights.shape
-    levels, figures, counts = np.zeros((n, k), dtype=np.int8), np.zeros((n, 4)), np.zeros((n, 4), dtype=np.int64)
+    levels, figures, counts = np.zeros((n, k), dtype=np.int8), np.zeros((n, 4)), np.zeros((n, 3), dtype=np.int64)
     for p in range(n):
         pair, attributes = pair_of(
             heights[p],
@@ -124,7 +123,6 @@ def search_pairs(
             kappa,
             any_of,
             floor,
-            owner,
         )
         zero = np.zeros(len(attributes), dtype=np.int64)
         if trade_off == 0.0 or total(pair.weights, zero) == 0.0:
@@ -148,6 +146,6 @@ def search_pairs(
             levels[p, attributes[i]] = best.levels[i]
         figures[p, 0], figures[p, 1] = best.figures[0], left
         figures[p, 2], figures[p, 3] = total(pair.weights, best.levels), total(pair.utilities, best.levels)
-        counts[p, 0], counts[p, 1], counts[p, 2] = count(pair, best.levels), pair.always, visited
-        counts[p, 3] = settled
+        counts[p, 0], counts[p, 1] = count(pair, best.levels), visited
+        counts[p, 2] = settled
     return levels, figures, counts

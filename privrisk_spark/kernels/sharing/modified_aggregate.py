@@ -32,7 +32,6 @@ from privrisk_spark.kernels.sharing.pair_lattice import Best, Pair, count, offer
 
 Consistency = Literal["all", "any"]
 ZeroPhi = Literal["exclude", "floor"]
-ZeroCount = Literal["owner", "infinite"]
 
 ENUMERATED = 2**20
 """Largest lattice that is enumerated by default where boxes prove nothing, in nodes."""
@@ -123,7 +122,7 @@ class Shown:
     sensitivity, utility : ndarray of float64, shape (n,)
         ``Φ(x)`` and ``u(x)``.
     consistent : ndarray of int64, shape (n,)
-        ``ξ(x)``, without the owner.
+        ``ξ(x)``.
     visited : ndarray of int64, shape (n,)
         Nodes enumerated, or boxes and minimum cuts of the search.
     """
@@ -155,7 +154,6 @@ def modified_aggregate(
     kappa: float = 1.0,
     consistency: Consistency = "all",
     zero_phi: ZeroPhi = "exclude",
-    zero_count: ZeroCount = "owner",
     most_nodes: int = ENUMERATED,
     most_boxes: int | None = None,
     most_cuts: int | None = None,
@@ -174,10 +172,6 @@ def modified_aggregate(
         What a level vector of ``Φ = 0`` is, rejecting most of all. ``exclude``: no candidate, as in F12, whose layers
         begin at the smallest positive Φ; if all are such, everything is shown. ``floor``: one of ``Φ = φ``, with ``φ``
         that smallest one.
-    zero_count : {"owner", "infinite"}
-        What ``ξ = 0`` is. ``owner``: the owner is consistent with himself and counts where no friend is consistent
-        with his profile as it is, as a record that no row of the dictionary equals does in chapter 4. ``infinite``: the
-        risk is infinite, ``f = u^κ``, as the formula says; pairs without common friends then show everything.
     most_nodes : int
         Largest lattice to be enumerated; 0 for none. An answer that is proved does not depend on it.
     most_boxes : int, optional
@@ -208,7 +202,7 @@ def modified_aggregate(
     cuts_follow = consistency == "all" and kappa in (0, 1, 2) and most_cuts != 0
     if most_boxes is None:
         most_boxes = BOXES_BEFORE_CUTS if cuts_follow and kappa < 2 else BOXES
-    question = (float(trade_off), float(kappa), consistency == "any", zero_phi == "floor", zero_count == "owner")
+    question = (float(trade_off), float(kappa), consistency == "any", zero_phi == "floor")
     heights, agreements = np.ascontiguousarray(pairs.heights), np.ascontiguousarray(pairs.agreements)
     weights, utilities = np.ascontiguousarray(pairs.weights), np.ascontiguousarray(pairs.utilities)
     levels, figures, counts = search_pairs(
@@ -216,13 +210,13 @@ def modified_aggregate(
     )
     proved = figures[:, 1] <= figures[:, 0] * (1 + TOLERANCE)
     if cuts_follow:
-        for p in np.flatnonzero(counts[:, 3] == 0).tolist():
+        for p in np.flatnonzero(counts[:, 2] == 0).tolist():
             rows = agreements[pairs.first[p] : pairs.first[p + 1]]
             pair, attributes = pair_of(heights[p], weights[p], utilities[p], rows, *question)
             best, left, cuts = _by_cuts(pair, most_cuts)
             levels[p, attributes] = best.levels
             figures[p] = best.figures[0], left, total(pair.weights, best.levels), total(pair.utilities, best.levels)
-            counts[p, :3] = count(pair, best.levels), pair.always, counts[p, 2] + cuts
+            counts[p, :2] = count(pair, best.levels), counts[p, 1] + cuts
             proved[p] = left <= best.figures[0] * (1 + _PROVED)
     return Shown(
         levels=levels,
@@ -231,8 +225,8 @@ def modified_aggregate(
         proved=proved,
         sensitivity=figures[:, 2].copy(),
         utility=figures[:, 3].copy(),
-        consistent=counts[:, 0] - counts[:, 1],
-        visited=counts[:, 2].copy(),
+        consistent=counts[:, 0].copy(),
+        visited=counts[:, 1].copy(),
     )
 
 
@@ -280,7 +274,7 @@ def _box_of(pair: Pair) -> Box:
         attributes=np.arange(len(pair.heights)),
         columns=np.ascontiguousarray(pair.rows[some].T),
         counts=np.ones(int(some.sum()), dtype=np.int64),
-        always=pair.always + int((~some).sum()),
+        always=int((~some).sum()),
         weights=tuple(values[: h + 1] for values, h in zip(pair.weights, pair.heights.tolist(), strict=True)),
         utilities=tuple(values[: h + 1] for values, h in zip(pair.utilities, pair.heights.tolist(), strict=True)),
         weight=0.0,

@@ -28,8 +28,6 @@ class Pair(NamedTuple):
     weights, utilities : ndarray of float64, shape (a, H + 1)
     rows : ndarray of int8, shape (m, a)
         Agreements of the friends.
-    always : int
-        What is added to every count.
     any_of : bool
         Whether one consistent attribute is enough.
     trade_off, kappa : float
@@ -45,7 +43,6 @@ class Pair(NamedTuple):
     weights: FloatArray
     utilities: FloatArray
     rows: LevelArray
-    always: int
     any_of: bool
     trade_off: float
     kappa: float
@@ -78,7 +75,6 @@ def pair_of(
     kappa: float,
     any_of: bool,
     floor: bool,
-    owner: bool,
 ) -> tuple[Pair, LongArray]:
     """One pair's problem, and which attributes count in it.
 
@@ -88,8 +84,8 @@ def pair_of(
     weights, utilities : ndarray of float64, shape (k, H + 1)
     rows : ndarray of int8, shape (m, k)
     trade_off, kappa : float
-    any_of, floor, owner : bool
-        Whether one consistent attribute is enough, Φ = 0 stands for φ, and ξ = 0 for the owner alone.
+    any_of, floor : bool
+        Whether one consistent attribute is enough, and Φ = 0 stands for φ.
     """
     attributes = np.flatnonzero(heights)
     a, m = len(attributes), len(rows)
@@ -120,10 +116,8 @@ def pair_of(
             for t in range(n):
                 reach[i, s, t] = of_utilities[i, s] - slopes[t] * of_weights[i, s]
     pair = Pair(
-        of_heights, of_weights, of_utilities, of_rows, 0, any_of, trade_off, kappa, phi if floor else 0.0, slopes, reach
+        of_heights, of_weights, of_utilities, of_rows, any_of, trade_off, kappa, phi if floor else 0.0, slopes, reach
     )
-    if owner and count(pair, np.zeros(a, dtype=np.int64)) == 0:
-        pair = Pair(of_heights, of_weights, of_utilities, of_rows, 1, any_of, trade_off, kappa, pair.phi, slopes, reach)
     return pair, attributes
 
 
@@ -141,12 +135,12 @@ def power(utility: float, kappa: float) -> float:
 
 @compiled
 def count(pair: Pair, levels: LongArray) -> int:
-    """ξ of a level vector, with what is always counted."""
+    """ξ of a level vector."""
     # At its height an attribute is consistent with everyone.
     low = np.flatnonzero(levels < pair.heights)
     if len(low) < len(levels) if pair.any_of else len(low) == 0:
-        return pair.always + len(pair.rows)
-    found = pair.always
+        return len(pair.rows)
+    found = 0
     for row in range(len(pair.rows)):
         agreeing = not pair.any_of
         for i in low:
@@ -214,7 +208,7 @@ def counts_around(pair: Pair, levels: LongArray, found: FloatArray) -> None:
     """ξ wherever at most one attribute differs from a level vector, into float64 (a, H + 1)."""
     a = len(pair.heights)
     found[:a] = 0.0
-    always = float(pair.always)
+    always = 0.0
     alone = np.zeros(a, dtype=np.int64)
     lonely = 0
     for row in range(len(pair.rows)):

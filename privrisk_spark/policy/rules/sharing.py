@@ -40,15 +40,10 @@ def impossible_sharing(policy: Policy) -> Iterable[Fault]:
         yield Fault("table.entity_id", "is not available with sharing: the profiles have one row a user")
     yield from _names(policy, asked)
     yield from _trusted(asked)
-    if isinstance(asked.model, ModifiedAggregate) and asked.model.as_published is not None:
-        if asked.model.zero_phi != "exclude":
-            yield Fault(
-                "sharing.model.as_published",
-                "needs zero_phi: exclude, as layers begin at the least positive sensitivity",
-            )
-        if asked.model.no_common_friend == "owner":
-            rule = "counts nobody where no friend is consistent; set no_common_friend to reject or as-published"
-            yield Fault("sharing.model.as_published", f"{rule}. Got 'owner'")
+    model = asked.model
+    if isinstance(model, ModifiedAggregate) and model.as_published is not None and model.zero_phi != "exclude":
+        rule = "needs zero_phi: exclude, as layers begin at the least positive sensitivity"
+        yield Fault("sharing.model.as_published", rule)
     if isinstance(asked.model, ModifiedAggregate) and 0 < asked.model.kappa < 1:
         yield Fault("sharing.model.kappa", f"must be 0, or at least 1. Got {asked.model.kappa:g}")
 

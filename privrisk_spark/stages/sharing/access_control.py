@@ -26,6 +26,9 @@ from privrisk_spark.stages.sharing.worth import Sensitivity, Utility
 TASKS = 32
 """Tasks that add up amounts, at most: each hands over a few numbers."""
 
+OPTIMIZED: dict[Problem, tuple[float, float]] = {"most-utility": (0.0, 1.0), "least-loss": (1.0, 0.0)}
+"""Factors of the loss and the utility of a pair in the objective of each problem."""
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -58,13 +61,21 @@ def keys_of(pairs: Acquainted) -> WordArray:
     return mixed((pairs.numbers[:, None] * k + np.arange(k)).astype(np.uint64).ravel())
 
 
-def showing(pairs: Acquainted, entries: Entries, trust: FloatArray, levels: np.ndarray, gap: FloatArray) -> Showing:
-    """Return what is shown in pairs, by the levels of their entries and the gap of each pair."""
+def showing(
+    pairs: Acquainted,
+    entries: Entries,
+    trust: FloatArray,
+    levels: np.ndarray,
+    gap: FloatArray,
+    factors: tuple[float, float],
+) -> Showing:
+    """Return what is shown in pairs, by the levels of their entries; factors are those of the objective."""
     shape = pairs.levels.shape
     loss = (entries.loss * levels).reshape(shape).sum(axis=1)
     utility = (entries.utility * levels).reshape(shape).sum(axis=1)
     shown = levels.astype(np.int8).reshape(shape)
-    return Showing(shown, loss, utility, trust, gap, np.zeros(len(pairs.u), dtype=np.bool_))
+    objective = factors[0] * loss + factors[1] * utility
+    return Showing(shown, loss, utility, trust, objective, gap, np.zeros(len(pairs.u), dtype=np.bool_))
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,8 @@ class ByTradeOff:
     def decide(self, pairs: Acquainted) -> Showing:
         """Decide some pairs."""
         entries, trust = self.costs.of(pairs)
-        return showing(pairs, entries, trust, lagrangian(entries, self.trade_off), np.zeros(len(pairs.u)))
+        levels = lagrangian(entries, self.trade_off)
+        return showing(pairs, entries, trust, levels, np.zeros(len(pairs.u)), (1.0, -self.trade_off))
 
 
 @dataclass(frozen=True)
@@ -121,7 +133,7 @@ class ByUser:
             found = self._solved(entries.part(slice(begin * k, end * k)))
             levels[begin * k : end * k] = entries.tops[begin * k : end * k] if found is None else found.levels
             gap[begin] = 0.0 if found is None else found.gap
-        return showing(pairs, entries, trust, levels, gap)
+        return showing(pairs, entries, trust, levels, gap, OPTIMIZED[self.problem])
 
     def _solved(self, entries: Entries) -> Access | None:
         if self.problem == "most-utility":
@@ -159,7 +171,8 @@ class ByNetwork:
         part = self.search.relaxed(entries, keys)
         values = entries.utility if self.search.problem == "most-utility" else entries.loss
         gap = np.where(part > 0, np.abs(part - levels) * values, 0.0)
-        return showing(pairs, entries, trust, levels, gap.reshape(pairs.levels.shape).sum(axis=1))
+        of_pair = gap.reshape(pairs.levels.shape).sum(axis=1)
+        return showing(pairs, entries, trust, levels, of_pair, OPTIMIZED[self.search.problem])
 
 
 def collect_search(scratch: Scratch, ground: Ground, costs: Costs, problem: Problem, limit: float) -> Search:

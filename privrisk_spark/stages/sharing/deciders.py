@@ -74,8 +74,7 @@ def collect_decider(scratch: Scratch, policy: Policy, ground: Ground, tables: Ma
             model.kappa,
             model.consistency,
             model.zero_phi,
-            model.no_common_friend == "reject",
-            "infinite" if model.no_common_friend == "as-published" else "owner",
+            model.no_common_friend,
             model.most_boxes,
             None if model.as_published is None else Layers(model.as_published.epsilon, model.as_published.reading),
         )

@@ -88,6 +88,8 @@ class Showing:
     shown : ndarray of int8, shape (n, k)
         Levels that v sees: 0 is nothing, and the levels of u's value all of it.
     loss, utility, trust : ndarray of float64, shape (n,)
+    objective : ndarray of float64, shape (n,)
+        The figure that is optimized; NaN if a rule decides the pair and nothing is optimized.
     gap : ndarray of float64, shape (n,)
         By how much the objective may be better; 0 where the decision is proved to be the best.
     no_common : ndarray of bool, shape (n,)
@@ -98,6 +100,7 @@ class Showing:
     loss: FloatArray
     utility: FloatArray
     trust: FloatArray
+    objective: FloatArray
     gap: FloatArray
     no_common: BoolArray
 
@@ -268,7 +271,7 @@ def decisions_schema(attributes: Sequence[str]) -> pa.Schema:
     """Columns of the decisions."""
     fields = [("u", pa.string()), ("v", pa.string()), ("relation", pa.string()), ("common_friends", pa.int64())]
     fields += [(f"level_{name}", pa.int8()) for name in attributes]
-    fields += [(name, pa.float64()) for name in ("loss", "utility", "trust", "gap")]
+    fields += [(name, pa.float64()) for name in ("loss", "utility", "trust", "objective", "gap")]
     return pa.schema([*fields, ("status", pa.string()), ("reason", pa.string())])
 
 
@@ -315,6 +318,7 @@ def _rows(
         "loss": pa.array(showing.loss),
         "utility": pa.array(showing.utility),
         "trust": pa.array(showing.trust),
+        "objective": pa.array(showing.objective, from_pandas=True),
         "gap": pa.array(showing.gap),
         "status": pa.array(["proved", "heuristic"]).take(pa.array((showing.gap > 0).astype(np.uint8))),
         "reason": pa.array(REASONS).take(pa.array(reason)),

@@ -55,4 +55,4 @@ class ByDiffusion:
         shown, gap = most_utility_of_each(most, worth, pairs.levels, self.limit, at_least=least)
         trust = self.table.load().value(pairs.u, pairs.v, otherwise=0.0)
         loss, utility = (most * shown).sum(axis=1), (worth * shown).sum(axis=1)
-        return Showing(shown, loss, utility, trust, gap, np.zeros(len(pairs.u), dtype=np.bool_))
+        return Showing(shown, loss, utility, trust, utility, gap, np.zeros(len(pairs.u), dtype=np.bool_))

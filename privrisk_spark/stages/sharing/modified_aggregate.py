@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -12,12 +13,13 @@ from privrisk_spark.kernels.sharing.modified_aggregate import (
     Consistency,
     Pairs,
     Shown,
-    ZeroCount,
     ZeroPhi,
     modified_aggregate,
 )
 from privrisk_spark.stages.sharing.deciding import Acquainted, Showing
 from privrisk_spark.stages.sharing.worth import Sensitivity, Utility
+
+NoCommonFriend = Literal["reject", "owner", "as-published"]
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,8 @@ class ByCommonFriends:
     trade_off, kappa : float
     consistency : {"all", "any"}
     zero_phi : {"exclude", "floor"}
-    reject : bool
-        Whether a pair without common friends shows nothing.
-    zero_count : {"owner", "infinite"}
-        What no consistent friend is.
+    no_common_friend : {"reject", "owner", "as-published"}
+        A pair without common friends shows nothing, counts the owner as its only common friend, or counts no one.
     most_boxes : int
     layers : Layers or None
         By which Algorithm 8 decides as it was published; its gap is to the exact answer.
@@ -60,8 +60,7 @@ class ByCommonFriends:
     kappa: float
     consistency: Consistency
     zero_phi: ZeroPhi
-    reject: bool
-    zero_count: ZeroCount
+    no_common_friend: NoCommonFriend
     most_boxes: int
     layers: Layers | None = None
     whole_users = False
@@ -74,16 +73,17 @@ class ByCommonFriends:
         """Decide some pairs."""
         n, k = pairs.codes.shape
         empty = pairs.levels.sum(axis=1, dtype=np.int64) == 0
-        alone = (pairs.common == 0) if self.reject else np.zeros(n, dtype=np.bool_)
-        asked = np.flatnonzero(~(alone | empty))
-        shown, numbers = np.zeros((n, k), dtype=np.int8), np.zeros((4, n))
+        rejected = (pairs.common == 0) & (self.no_common_friend == "reject") & ~empty
+        asked = np.flatnonzero(~(rejected | empty))
+        shown, numbers, objective = np.zeros((n, k), dtype=np.int8), np.zeros((4, n)), np.full(n, np.nan)
         if len(asked):
             found = self._found(self._asked(pairs, asked))
             shown[asked] = pairs.levels[asked] - np.minimum(found.levels, pairs.levels[asked])
             trust = found.consistent.astype(np.float64)
             numbers[:, asked] = (found.sensitivity / np.maximum(trust, 1), found.utility, trust, found.gap)
+            objective[asked] = found.objective
         loss, utility, trust, gap = numbers
-        return Showing(shown, loss, utility, trust, gap, alone & ~empty)
+        return Showing(shown, loss, utility, trust, objective, gap, rejected)
 
     def _found(self, pairs: Pairs) -> Shown:
         layers = self.layers
@@ -93,7 +93,6 @@ class ByCommonFriends:
             kappa=self.kappa,
             consistency=self.consistency,
             zero_phi=self.zero_phi,
-            zero_count=self.zero_count if layers is None else "infinite",
             most_boxes=self.most_boxes,
         )
         if layers is None:
@@ -108,12 +107,17 @@ class ByCommonFriends:
         ).beside(exact)
 
     def _asked(self, pairs: Acquainted, asked: np.ndarray) -> Pairs:
-        levels = pairs.levels[asked]
-        counts = pairs.common[asked]
-        first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        of = np.repeat(asked, counts)
-        kept = np.isin(np.repeat(np.arange(len(pairs.u)), pairs.common), asked)
-        theirs = pairs.users.profiles.take(pairs.friends[kept])
+        levels, counts, friends = pairs.levels[asked], pairs.common, pairs.friends
+        if self.no_common_friend == "owner":
+            # The owner's profile is consistent with whatever is shown of it, so ξ is 1.
+            alone = counts == 0
+            friends = np.insert(friends, pairs.first[:-1][alone], pairs.u[alone])
+            counts = np.maximum(counts, 1)
+        of = np.repeat(np.arange(len(pairs.u)), counts)
+        kept = np.isin(of, asked)
+        of, friends = of[kept], friends[kept]
+        first = np.concatenate([[0], np.cumsum(counts[asked])]).astype(np.int64)
+        theirs = pairs.users.profiles.take(friends)
         agreements = pairs.trees.agreements(pairs.codes[of], theirs)
         most = max(pairs.trees.heights)
         weights = by_level(self.sensitivity.of(pairs)[asked], levels, most)

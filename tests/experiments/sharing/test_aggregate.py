@@ -41,7 +41,7 @@ def best(p: int, consistency: str) -> tuple[tuple[int, ...], float]:
     one = single(PAIRS, p)
     return naive_sharing.modified_aggregate(
         one.heights[0].tolist(), one.weights[0].tolist(), one.utilities[0].tolist(), one.agreements.tolist(),
-        trade_off=1.0, kappa=1.0, consistency=consistency, zero_phi="exclude", zero_count="infinite",
+        trade_off=1.0, kappa=1.0, consistency=consistency, zero_phi="exclude",
     )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def test_every_method_is_run_on_both_consistencies() -> None:
 def test_the_exact_one_is_the_best_of_all_level_vectors(consistency: str) -> None:
     small = np.flatnonzero(np.log10(PAIRS.heights + 1.0).sum(axis=1) < 3)
     expected = [best(p, consistency) for p in small.tolist()]
-    found = modified_aggregate(PAIRS, trade_off=1, consistency=consistency, zero_count="infinite")  # type: ignore[arg-type]
+    found = modified_aggregate(PAIRS, trade_off=1, consistency=consistency)  # type: ignore[arg-type]
     np.testing.assert_allclose(found.objective[small], [f for _, f in expected])
     run = RUNS[EXACT, consistency]  # type: ignore[index]
     assert {run.pairs, run.proved, run.optimal, run.near} == {PAIRS.n}
@@ -79,7 +79,7 @@ def test_readings_of_the_published_one_are_no_better_and_layers_are_within_their
 
 
 def test_risks_are_compared_where_they_are_finite_and_where_not() -> None:
-    shown = modified_aggregate(part_of(PAIRS, np.arange(5)), trade_off=1, zero_count="infinite")
+    shown = modified_aggregate(part_of(PAIRS, np.arange(5)), trade_off=1)
     one = replace(shown, sensitivity=np.array([2.0, 2.0, 0.0, 1.0, 1.0]), consistent=np.array([1, 1, 3, 0, 0]))
     assert risks(one).tolist() == [2.0, 2.0, 0.0, np.inf, np.inf]
     other: Shown = replace(one, sensitivity=np.array([2.1, 2.5, 0.0, 5.0, 1.0]), consistent=np.array([1, 1, 0, 0, 1]))

@@ -44,7 +44,7 @@ def f_of(pairs: Pairs, levels, trade_off: float, kappa: float, consistency: str)
 @settings(max_examples=150, deadline=None)
 def test_the_layers_come_within_their_ratio_of_the_best(pairs, epsilon, consistency, trade_off) -> None:
     layered = algorithm8(pairs, trade_off=trade_off, kappa=1, epsilon=epsilon, consistency=consistency)
-    best = modified_aggregate(pairs, trade_off=trade_off, consistency=consistency, zero_count="infinite")
+    best = modified_aggregate(pairs, trade_off=trade_off, consistency=consistency)
     assert layered.objective[0] == pytest.approx(f_of(pairs, layered.levels[0], trade_off, 1, consistency))
     assert layered.objective[0] <= best.objective[0] * (1 + 1e-9)
     assert layered.objective[0] >= best.objective[0] / (1 + epsilon) * (1 - 1e-9)
@@ -60,7 +60,7 @@ def test_by_the_letter_hardly_a_layer_has_a_level_vector() -> None:
     assert found.levels.tolist() == [[0, 1]]
     assert found.visited.tolist() == [2]
     assert algorithm8(pairs, trade_off=1.0, kappa=1, epsilon=1.0).levels.tolist() == [[0, 0]]
-    assert modified_aggregate(pairs, trade_off=1.0, zero_count="infinite").levels.tolist() == [[0, 0]]
+    assert modified_aggregate(pairs, trade_off=1.0).levels.tolist() == [[0, 0]]
 
 
 def test_without_sensitivity_everything_is_shown_and_nothing_is_rejected() -> None:
@@ -98,7 +98,7 @@ def left_out(
         flat = [[tau / len(heights)] * (h + 1) for h in heights]
         x, _ = naive_sharing.modified_aggregate(
             heights, flat, utilities, friends, trade_off=trade_off, kappa=kappa, consistency=consistency,
-            zero_phi="exclude", zero_count="infinite",
+            zero_phi="exclude",
         )  # fmt: skip
         phi = sum(pairs.weights[0, i, s] for i, s in enumerate(x))
         here = f_of(pairs, np.array(x), trade_off, kappa, consistency) if phi > 0 else -math.inf
@@ -118,7 +118,7 @@ def test_with_the_constraint_left_out_each_layer_is_maximized_over_everything(
     assert found.objective[0] == pytest.approx(f_of(pairs, found.levels[0], trade_off, 1, consistency)) or not layers
     assert found.levels[0].tolist() == levels
     assert found.visited.tolist() == layers_of(pairs, epsilon).tolist() == [layers]
-    best = modified_aggregate(pairs, trade_off=trade_off, consistency=consistency, zero_count="infinite")
+    best = modified_aggregate(pairs, trade_off=trade_off, consistency=consistency)
     assert found.objective[0] <= best.objective[0] * (1 + 1e-9)
     assert not found.proved.any()
 

@@ -76,7 +76,6 @@ QUESTIONS = st.fixed_dictionaries(
         "kappa": st.sampled_from([0, 1, 2, 1.5]),
         "consistency": st.sampled_from(["all", "any"]),
         "zero_phi": st.sampled_from(["exclude", "floor"]),
-        "zero_count": st.sampled_from(["owner", "infinite"]),
     }
 )
 
@@ -189,7 +188,7 @@ def test_proposition_7_5_1_fails_for_any_at_one_friend() -> None:
     def xi(consistency: str) -> list[int]:
         pair, _ = pair_of(
             pairs.heights[0], pairs.weights[0], pairs.utilities[0], pairs.agreements, 1.0, 1.0, consistency == "any",
-            False, False,
+            False,
         )  # fmt: skip
         return [count(pair, np.array(x)) for x in ((0, 0), (0, 1), (1, 0), (1, 1))]
 
@@ -200,7 +199,7 @@ def test_proposition_7_5_1_fails_for_any_at_one_friend() -> None:
 def test_what_an_owner_lacks_counts_nowhere() -> None:
     """An attribute of height 0 makes no friend consistent under any, costs nothing and is worth nothing."""
     pairs = one_pair([[5.0], [2, 1, 0.5]], [[7.0], [2, 1, 0]], [(0, 2), (0, 1)])
-    found = modified_aggregate(pairs, trade_off=1.0, consistency="any", zero_count="infinite")
+    found = modified_aggregate(pairs, trade_off=1.0, consistency="any")
     # f of levels 0, 1, 2: 0/2 + 2, 1/1 + 1, 2/0.5 + 0.
     assert found.levels.tolist() == [[0, 2]]
     assert found.objective[0] == 4
@@ -208,22 +207,22 @@ def test_what_an_owner_lacks_counts_nowhere() -> None:
     assert found.consistent[0] == 2
 
 
-def test_without_common_friends_the_formula_shows_everything_and_the_owner_not() -> None:
-    pairs = one_pair([[2.0, 0.1]], [[1.0, 0.0]], [])
-    shown = {
-        zero_count: modified_aggregate(pairs, trade_off=1.0, zero_count=zero_count).levels.tolist()
-        for zero_count in ("owner", "infinite")
-    }
-    assert shown == {"infinite": [[0]], "owner": [[1]]}
+def test_modified_aggregate_without_friends_shows_everything_and_with_a_consistent_one_less() -> None:
+    chains = [[2.0, 0.1]], [[1.0, 0.0]]
+    shown = [modified_aggregate(one_pair(*chains, friends), trade_off=1.0).levels.tolist() for friends in ([], [(0,)])]
+    assert shown == [[[0]], [[1]]]
 
 
 @given(problems(), st.sampled_from([0.5, 1.0, 5.0]), st.sampled_from([0, 1, 2]))
 @settings(max_examples=60, deadline=None)
 def test_under_all_it_is_the_aggregate_model_with_friends_for_a_table(pairs: Pairs, trade_off, kappa) -> None:
-    """Without attributes of height 0, whose weights count there."""
+    """Without attributes of height 0, whose weights count there; there, a record of no equal row equals itself."""
     counting = np.flatnonzero(pairs.heights[0])
     if not len(counting):
         return
+    if pairs.agreements.any(axis=1).all():
+        own = np.zeros((1, pairs.heights.shape[1]), dtype=np.int8)
+        pairs = replace(pairs, agreements=np.concatenate([pairs.agreements, own]), first=pairs.first + np.array([0, 1]))
     chains = [
         [values[0, i, : int(pairs.heights[0, i]) + 1] for i in counting] for values in (pairs.weights, pairs.utilities)
     ]
@@ -260,7 +259,6 @@ def test_graded_optima_are_found_by_boxes(seed: int, consistency: str) -> None:
             "kappa": float(rng.choice([0, 1, 1, 2, 1.7])),
             "consistency": consistency,
             "zero_phi": "exclude",
-            "zero_count": str(rng.choice(["owner", "infinite"])),
         }
         holds(modified_aggregate(pairs, **question, most_nodes=0, most_cuts=0), pairs, question)
 
@@ -284,9 +282,7 @@ def test_a_box_is_begun_again_when_something_better_is_found(
 @given(problems(), st.booleans(), st.data())
 @settings(max_examples=100, deadline=None)
 def test_counts_around_a_level_vector_are_those_of_its_neighbours(pairs: Pairs, any_of: bool, data) -> None:
-    pair, _ = pair_of(
-        pairs.heights[0], pairs.weights[0], pairs.utilities[0], pairs.agreements, 1.0, 1.0, any_of, False, True
-    )
+    pair, _ = pair_of(pairs.heights[0], pairs.weights[0], pairs.utilities[0], pairs.agreements, 1.0, 1.0, any_of, False)
     levels = np.array([data.draw(st.integers(0, h)) for h in pair.heights.tolist()], dtype=np.int64)
     found = np.zeros((len(levels), pairs.weights.shape[2]))
     counts_around(pair, levels, found)
@@ -334,7 +330,6 @@ def test_bounds_hold_and_what_is_cut_off_a_box_holds_nothing_better(pairs: Pairs
     pair, _ = pair_of(
         pairs.heights[0], pairs.weights[0], pairs.utilities[0], pairs.agreements, question["trade_off"] + 0.1,
         float(question["kappa"]), question["consistency"] == "any", question["zero_phi"] == "floor",
-        question["zero_count"] == "owner",
     )  # fmt: skip
     if not len(pair.heights) or total(pair.weights, np.zeros(len(pair.heights), dtype=np.int64)) == 0:
         return
