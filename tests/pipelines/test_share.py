@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -644,10 +645,10 @@ def test_a_trade_off_shows_what_is_worth_it(policy: Make, share: Share, tmp_path
 
 @pytest.mark.parametrize("scope", ["network", "user"])
 @pytest.mark.parametrize("problem", ["most-utility", "least-loss"])
-def test_limits_are_kept_within_one_entry_of_the_bound(
+def test_limits_are_kept_and_the_gap_reaches_the_best(
     policy: Make, share: Share, tmp_path: Path, problem: str, scope: str
 ) -> None:
-    """Of F12 §7.4's knapsacks the relaxation takes entries by utility over loss, and at most one in part."""
+    """F12 §7.4's knapsacks: of a user the best by dynamic programming; of the network within one entry of the bound."""
     rows, edges = people(), friendships()
     worth = {"kind": "detail", "weights": {"age": 1.7, "city": 0.4}}
     limit = {"network": 60.5, "user": 3.3}[scope]
@@ -688,11 +689,36 @@ def test_limits_are_kept_within_one_entry_of_the_bound(
         else:
             assert utility >= limit - 1e-9
             assert bound - 1e-9 <= loss <= bound + largest + 1e-9
-    if scope == "network":
-        assert (ended.decisions["gap"] > 0).sum() <= 1
+        table = ended.decisions
+        of_user = table if user is None else table[table.index.get_level_values("u") == user]
+        reached = loss if problem == "least-loss" else utility
+        assert of_user["objective"].sum() == pytest.approx(reached)
+        if user is None:
+            # What one pair leaves open any other one may fill: the gap is that of all.
+            assert of_user["gap"].nunique() == 1
+            assert abs(bound - reached) == pytest.approx(of_user["gap"].iloc[0], abs=1e-9)
+            assert set(of_user["status"]) == {"heuristic" if of_user["gap"].iloc[0] else "proved"}
+        elif len(of_user) and (problem == "most-utility" or spent >= limit - 1e-9):
+            assert set(of_user["status"]) == {"proved"}
+            assert reached == pytest.approx(best_within(list(mine.values()), problem, limit))
     if key == "loss_at_most" and scope == "network":
         again = share(policy(rows[::-1], edges[::-1], parts=5, model=asked, utility=worth), output="again")
         assert again.bytes == ended.bytes, "however the input is dealt"
+
+
+def best_within(mine: Sequence[tuple[float, float, int]], problem: str, limit: float) -> float:
+    """Greatest utility, or least loss, within a limit: the least loss of each utility there can be, exactly."""
+    least = {Fraction(0): Fraction(0)}
+    for loss, worth, top in mine:
+        more: dict[Fraction, Fraction] = {}
+        for utility, lost in least.items():
+            for level in range(top + 1):
+                at, spent = utility + level * Fraction(worth), lost + level * Fraction(loss)
+                more[at] = min(more.get(at, spent), spent)
+        least = more
+    if problem == "most-utility":
+        return float(max(utility for utility, lost in least.items() if lost <= limit))
+    return float(min(lost for utility, lost in least.items() if utility >= limit))
 
 
 def test_a_limit_that_nothing_meets_is_refused(policy: Make, share: Share) -> None:

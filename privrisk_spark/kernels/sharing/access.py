@@ -6,9 +6,10 @@ Levels enter as numbers, so both are linear in every entry and neither concave n
 entry's worth per level is the same from its first level to its last.
 
 * ``min L - λU`` separates: an entry is shown whole where ``λb > a`` and not at all elsewhere. Exact.
-* ``max U s.t. L <= c`` and ``min L s.t. U >= c`` are bounded integer knapsacks. Their linear relaxations take entries
-  in the order of ``b/a``, and at most one is not whole (Dantzig 1957). Rounded to a whole level, that entry alone can
-  be worth less than in the relaxation, by less than its last level: the gap.
+* ``max U s.t. L <= c`` and ``min L s.t. U >= c`` are bounded integer knapsacks. :func:`solve` solves those of a user or
+  a pair exactly. For whole networks there are the linear relaxations: they take entries in the order of ``b/a``, and at
+  most one is not whole (Dantzig 1957). Rounded to a whole level, only that entry can be worth less than in the
+  relaxation, by less than its last level: the gap.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.arrays import FloatArray, LevelArray, LongArray, WordArray
 from privrisk_spark.kernels.numeric.exact_sums import UNIT_BITS, weighted_total
 from privrisk_spark.kernels.numeric.rational import round_down, round_up
+from privrisk_spark.kernels.sharing.knapsack import STATES, knapsack
 
 Problem = Literal["most-utility", "least-loss"]
 
@@ -143,6 +145,40 @@ def most_utility(entries: Entries, most_loss: float) -> Access:
     return Access(levels, float(spent), float(found), round_up(bound), round_up(bound - found))
 
 
+def solve(entries: Entries, problem: Problem, limit: float, *, most_states: int = STATES) -> Access:
+    """Solve one of the two knapsacks exactly, if that takes no more than some combinations.
+
+    Parameters
+    ----------
+    entries : Entries
+    problem : {"most-utility", "least-loss"}
+        The second one hides as much loss as the utility that may be missing allows, which is the first one again.
+    limit : float
+        The most loss, or the least utility.
+    most_states : int
+        As of :func:`~privrisk_spark.kernels.sharing.knapsack.knapsack`.
+
+    Raises
+    ------
+    InputError
+        If showing everything has less utility.
+    """
+    _check_limit(limit)
+    loss, utility, tops = entries.loss, entries.utility, entries.tops
+    if problem == "most-utility":
+        packed = knapsack(loss, utility, tops, Fraction(limit), most_states=most_states)
+        levels, bound = packed.levels, round_up(packed.bound)
+    else:
+        tops = np.where(utility > 0, tops, 0).astype(np.int8) if limit else np.zeros_like(tops)
+        missing = _sum_of(utility, tops) - Fraction(limit)
+        if missing < 0:
+            raise unreachable(limit)
+        packed = knapsack(utility, loss, tops, missing, most_states=most_states)
+        levels, bound = tops - packed.levels, round_down(_sum_of(loss, tops) - packed.bound)
+    gap = round_up(packed.bound - packed.worth)
+    return Access(levels, float(_sum_of(loss, levels)), float(_sum_of(utility, levels)), bound, gap)
+
+
 def most_utility_of_each(
     loss: FloatArray, utility: FloatArray, tops: LevelArray, most_loss: float, *, at_least: FloatArray
 ) -> tuple[LevelArray, FloatArray]:
@@ -163,17 +199,17 @@ def most_utility_of_each(
     -------
     levels : ndarray of int8, shape (n, k)
     gap : ndarray of float64, shape (n,)
-        To the relaxation by the least costs.
+        To the best by the least costs, which is none if that keeps the limit by the greatest ones.
     """
     _check_limit(most_loss)
     levels, gap = np.where(utility > 0, tops, 0).astype(np.int8), np.zeros(len(loss))
+    limit = Fraction(most_loss)
     # Where everything fits, but for rounding, there is nothing to choose.
     for p in np.flatnonzero((loss * levels).sum(axis=1) * (1 + 1e-12) > most_loss).tolist():
-        found = most_utility(Entries(loss[p], utility[p], tops[p]), most_loss)
-        levels[p], gap[p] = found.levels, found.gap
-        if (at_least[p] != loss[p]).any():
-            best = most_utility(Entries(at_least[p], utility[p], tops[p]), most_loss)
-            gap[p] = round_up(Fraction(best.bound) - Fraction(found.utility))
+        best = found = knapsack(at_least[p], utility[p], tops[p], limit)
+        if (at_least[p] != loss[p]).any() and _sum_of(loss[p], best.levels) > limit:
+            found = knapsack(loss[p], utility[p], tops[p], limit)
+        levels[p], gap[p] = found.levels, round_up(best.bound - found.worth)
     return levels, gap
 
 
@@ -299,21 +335,3 @@ def _exact(entries: Entries, levels: LevelArray, admissible: bool, *, utility: b
         raise InternalError("HiGHS passed the limit")
     loss, worth = float(_sum_of(entries.loss, levels)), float(_sum_of(entries.utility, levels))
     return Access(levels, loss, worth, worth if utility else loss, 0.0)
-
-
-def grouped(entries: Entries, first: LongArray, limit: FloatArray, problem: Problem) -> list[Access]:
-    """Solve one problem per user.
-
-    Parameters
-    ----------
-    entries : Entries
-        Those of user i are ``first[i]:first[i + 1]``.
-    first : ndarray of int64, shape (n + 1,)
-    limit : ndarray of float64, shape (n,)
-    problem : {"most-utility", "least-loss"}
-    """
-    solve = most_utility if problem == "most-utility" else least_loss
-    return [
-        solve(entries.part(slice(start, end)), float(c))
-        for start, end, c in zip(first[:-1].tolist(), first[1:].tolist(), limit.tolist(), strict=True)
-    ]

@@ -150,6 +150,12 @@ class Search:
         found[here] = np.where(values * entries.tops[here] > left, left / np.maximum(values, _TINY), entries.tops[here])
         return found
 
+    def gap(self, entries: Entries, keys: WordArray) -> float:
+        """Return what the relaxation of the entry found is better by; 0 if the task does not have it."""
+        part, levels = self.relaxed(entries, keys), self.levels(entries, keys)
+        values = entries.utility if self.problem == "most-utility" else entries.loss
+        return float(np.where(part > 0, np.abs(part - levels) * values, 0.0).sum())
+
     def units(self, entries: Entries) -> LongArray:
         """int64 (m,): amount of one level in units, at most ``2^62 + 1``."""
         up = self.problem == "most-utility"

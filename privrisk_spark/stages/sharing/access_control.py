@@ -6,8 +6,9 @@ whole network is kept by one multiplier, which is found by sums over the tasks: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, report
 from privrisk_spark.errors import InfeasibleError, InputError
 from privrisk_spark.kernels.arrays import FloatArray, WordArray
 from privrisk_spark.kernels.numeric.fingerprint import mixed
-from privrisk_spark.kernels.sharing.access import Access, Entries, Problem, lagrangian, least_loss, most_utility
+from privrisk_spark.kernels.sharing.access import Entries, Problem, lagrangian, solve
 from privrisk_spark.kernels.sharing.access_tasks import Amounts, Search
 from privrisk_spark.kernels.sharing.trust import Exposure
 from privrisk_spark.stages.sharing.deciding import Acquainted, Decider, Ground, Showing
@@ -130,18 +131,15 @@ class ByUser:
         levels, gap = np.zeros(len(entries.tops), dtype=np.int8), np.zeros(len(pairs.u))
         cuts = np.concatenate([[0], np.flatnonzero(np.diff(pairs.u)) + 1, [len(pairs.u)]])
         for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-            found = self._solved(entries.part(slice(begin * k, end * k)))
-            levels[begin * k : end * k] = entries.tops[begin * k : end * k] if found is None else found.levels
-            gap[begin] = 0.0 if found is None else found.gap
+            mine = entries.part(slice(begin * k, end * k))
+            try:
+                found = solve(mine, self.problem, self.limit)
+            except InputError:
+                levels[begin * k : end * k] = mine.tops
+                continue
+            # The gap is that of all pairs of the user together: any of them may be decided differently.
+            levels[begin * k : end * k], gap[begin:end] = found.levels, found.gap
         return showing(pairs, entries, trust, levels, gap, OPTIMIZED[self.problem])
-
-    def _solved(self, entries: Entries) -> Access | None:
-        if self.problem == "most-utility":
-            return most_utility(entries, self.limit)
-        try:
-            return least_loss(entries, self.limit)
-        except InputError:
-            return None
 
 
 @dataclass(frozen=True)
@@ -153,10 +151,13 @@ class ByNetwork:
     costs : Costs
     search : Search
         That has ended.
+    gap : float
+        What the whole network's objective may be better by, and so any pair be decided differently.
     """
 
     costs: Costs
     search: Search
+    gap: float
     whole_users = False
 
     def at(self, trade_off: float) -> Decider:
@@ -166,17 +167,13 @@ class ByNetwork:
     def decide(self, pairs: Acquainted) -> Showing:
         """Decide some pairs."""
         entries, trust = self.costs.of(pairs)
-        keys = keys_of(pairs)
-        levels = self.search.levels(entries, keys)
-        part = self.search.relaxed(entries, keys)
-        values = entries.utility if self.search.problem == "most-utility" else entries.loss
-        gap = np.where(part > 0, np.abs(part - levels) * values, 0.0)
-        of_pair = gap.reshape(pairs.levels.shape).sum(axis=1)
-        return showing(pairs, entries, trust, levels, of_pair, OPTIMIZED[self.search.problem])
+        levels = self.search.levels(entries, keys_of(pairs))
+        gap = np.full(len(pairs.u), self.gap)
+        return showing(pairs, entries, trust, levels, gap, OPTIMIZED[self.search.problem])
 
 
-def collect_search(scratch: Scratch, ground: Ground, costs: Costs, problem: Problem, limit: float) -> Search:
-    """Find the entry at which the limit of the whole network is reached, in passes over all pairs.
+def collect_by_network(scratch: Scratch, ground: Ground, costs: Costs, problem: Problem, limit: float) -> ByNetwork:
+    """Find the entry at which the limit of the whole network is reached, and its gap, in passes over all pairs.
 
     Parameters
     ----------
@@ -195,19 +192,24 @@ def collect_search(scratch: Scratch, ground: Ground, costs: Costs, problem: Prob
     slices = ground.pairs.slices
     tasks = min(len(slices), TASKS)
     search = Search(problem, limit)
+
+    def collect(of: Callable[[Iterator[tuple[Entries, WordArray]]], dict[str, Any]]) -> list[dict[str, Any]]:
+        def add(number: int) -> Iterator[pa.Table]:
+            some = (pairs for piece in slices[number::tasks] for pairs in ground.acquainted(piece))
+            yield report("", of((costs.of(pairs)[0], keys_of(pairs)) for pairs in some))
+
+        return scratch.collect_parts(Batches.of_parts(scratch.spark, range(tasks), add, PARTS))
+
     while not search.done:
-        asked = search
 
-        def add(number: int, asked: Search = asked) -> Iterator[pa.Table]:
+        def amounts_of(entries: Iterator[tuple[Entries, WordArray]], asked: Search = search) -> dict[str, Any]:
             total = Amounts.empty(asked)
-            for piece in slices[number::tasks]:
-                for pairs in ground.acquainted(piece):
-                    total = total.plus(Amounts.of(costs.of(pairs)[0], keys_of(pairs), search=asked))
-            yield report("", total.to_dict())
+            for one, keys in entries:
+                total = total.plus(Amounts.of(one, keys, search=asked))
+            return total.to_dict()
 
-        parts = scratch.collect_parts(Batches.of_parts(scratch.spark, range(tasks), add, PARTS))
         amounts = Amounts.empty(search)
-        for part in parts:
+        for part in collect(amounts_of):
             amounts = amounts.plus(Amounts.from_dict(part))
         try:
             search = search.narrowed(amounts)
@@ -215,4 +217,6 @@ def collect_search(scratch: Scratch, ground: Ground, costs: Costs, problem: Prob
             raise InfeasibleError(
                 f"sharing.model.utility_at_least: {limit:g} is more than all there is to show is worth; ask for less."
             ) from None
-    return search
+    found = search
+    gaps = collect(lambda entries: {"gap": max((found.gap(one, keys) for one, keys in entries), default=0.0)})
+    return ByNetwork(costs, search, max((float(part["gap"]) for part in gaps), default=0.0))

@@ -31,7 +31,7 @@ from privrisk_spark.policy.sharing import (
     StatedTrust,
     TradeOff,
 )
-from privrisk_spark.stages.sharing.access_control import ByNetwork, ByTradeOff, ByUser, Costs, collect_search
+from privrisk_spark.stages.sharing.access_control import ByTradeOff, ByUser, Costs, collect_by_network
 from privrisk_spark.stages.sharing.deciding import Decider, Ground
 from privrisk_spark.stages.sharing.diffusing import ByDiffusion
 from privrisk_spark.stages.sharing.modified_aggregate import ByCommonFriends, Layers
@@ -89,7 +89,7 @@ def collect_decider(scratch: Scratch, policy: Policy, ground: Ground, tables: Ma
     if model.scope == "user" or limit == 0:
         # With a limit of 0, what is best of each user is best of all.
         return ByUser(costs, model.kind, limit)
-    return ByNetwork(costs, collect_search(scratch, ground, costs, model.kind, limit))
+    return collect_by_network(scratch, ground, costs, model.kind, limit)
 
 
 def reach_of(

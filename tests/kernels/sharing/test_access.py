@@ -15,12 +15,14 @@ from privrisk_spark.kernels.sharing.access import (
     LAST,
     Access,
     Entries,
+    Problem,
     exact_least_loss,
     exact_most_utility,
-    grouped,
     lagrangian,
     least_loss,
     most_utility,
+    most_utility_of_each,
+    solve,
 )
 
 AMOUNT = st.sampled_from([0.0, 0.1, 0.3, 1.0, 1.5, 2.0, 7.0])
@@ -140,12 +142,51 @@ def test_places_are_in_the_order_of_the_ratios(rows: list[tuple[float, float]]) 
     assert ratio[order].tolist() == sorted(ratio.tolist(), reverse=True)
 
 
-def test_one_problem_per_user() -> None:
-    entries = Entries(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 1.0]), np.array([1, 1, 1], dtype=np.int8))
-    found = grouped(entries, np.array([0, 2, 2, 3]), np.array([1.0, 5.0, 3.0]), "most-utility")
-    assert [one.levels.tolist() for one in found] == [[1, 0], [], [1]]
-    found = grouped(entries, np.array([0, 2, 3]), np.array([2.0, 0.5]), "least-loss")
-    assert [one.levels.tolist() for one in found] == [[1, 1], [1]]
+@given(
+    several(), st.sampled_from([0.0, 0.1, 0.3, 1.0, 2.5, 6.0, 50.0]), st.sampled_from(["most-utility", "least-loss"])
+)
+@settings(max_examples=250, deadline=None)
+def test_solve_finds_the_best_of_all_levels(entries: Entries, limit: float, problem: Problem) -> None:
+    of_all = [
+        (float(a), float(b)) for _, a, b in all_of(entries) if (a <= limit if problem == "most-utility" else b >= limit)
+    ]
+    if not of_all:
+        with pytest.raises(InputError, match="ask for less"):
+            solve(entries, problem, limit)
+        return
+    found = solve(entries, problem, limit)
+    loss, utility = exactly(entries.loss, found.levels), exactly(entries.utility, found.levels)
+    assert (found.loss, found.utility, found.gap) == (float(loss), float(utility), 0)
+    if problem == "most-utility":
+        assert loss <= Fraction(limit)
+        assert found.utility == found.bound == max(b for _, b in of_all)
+    else:
+        assert utility >= Fraction(limit)
+        assert found.loss == found.bound == min(a for a, _ in of_all)
+
+
+def test_solve_fills_what_the_first_entry_that_does_not_fit_leaves() -> None:
+    """A city for 0.4 fits into a limit of 0.5, after an age for 0.6 that is worth more per loss and does not."""
+    entries = Entries(np.array([0.6, 0.4]), np.array([6.0, 1.0]), np.ones(2, dtype=np.int8))
+    assert solve(entries, "most-utility", 0.5).levels.tolist() == [0, 1]
+    assert most_utility_of_each(*(of[None] for of in (entries.loss, entries.utility, entries.tops)), 0.5,
+                                at_least=entries.loss[None])[0].tolist() == [[0, 1]]  # fmt: skip
+
+
+@given(several(), st.sampled_from([0.0, 0.3, 1.0, 2.5, 6.0]), st.sampled_from([0.0, 1e-9, 0.5]))
+@settings(max_examples=150, deadline=None)
+def test_most_utility_of_each_keeps_the_limit_and_its_gap_reaches_the_best(
+    entries: Entries, limit: float, open_share: float
+) -> None:
+    least = entries.loss * (1 - open_share)
+    (levels,), (gap,) = most_utility_of_each(
+        entries.loss[None], entries.utility[None], entries.tops[None], limit, at_least=least[None]
+    )
+    assert exactly(entries.loss, levels) <= Fraction(limit)
+    worth = exactly(entries.utility, levels)
+    best = [max(b for x, a, b in all_of(entries) if exactly(of, x) <= Fraction(limit)) for of in (entries.loss, least)]
+    assert worth <= best[0] <= best[1] <= worth + Fraction(gap) + Fraction(1, 10**12)
+    assert (gap == 0) == (worth == best[1])
 
 
 def test_what_is_out_of_range_is_refused() -> None:
