@@ -28,6 +28,7 @@ from privrisk_spark.planning.sharing import (
     EDGES,
     PAIRS,
     curve_of,
+    examples_of,
     in_words,
     notes_of,
     read_policy,
@@ -61,6 +62,7 @@ from privrisk_spark.stages.sharing.deciding import (
     Ground,
     collect_curve,
     collect_decisions,
+    read_first,
     write_decisions,
 )
 from privrisk_spark.stages.sharing.diffusing import ByDiffusion
@@ -348,6 +350,7 @@ def decide(
             axis="limit of the risk" if asked.model.kind == "diffusion" else "λ",
             exposed=exposed_of(ground, decided, asked.listed),
             connection=connection_of(decided, network.users, asked),
+            examples=examples_of(read_first(decided, asked.listed), names),
             spread=spread,
             notes=notes_of(asked) + (() if spread is None else (spread_in_words(spread),)),
         )

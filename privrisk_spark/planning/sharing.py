@@ -32,7 +32,7 @@ from privrisk_spark.policy.sharing import (
     TableUtility,
     TradeOff,
 )
-from privrisk_spark.results.sharing import AttributeShown, CurvePoint, Relation, Spread
+from privrisk_spark.results.sharing import AttributeShown, CurvePoint, PairShown, Relation, Spread
 
 EDGES, PAIRS = "sharing.edges", "sharing.pairs"
 """Keys of the policy, for messages."""
@@ -229,6 +229,17 @@ def curve_of(points: Sequence[Mapping[str, float]]) -> tuple[CurvePoint, ...]:
         )
         for point in points
         if point["pairs"]
+    )
+
+
+def examples_of(rows: Sequence[Mapping[str, Any]], attributes: Sequence[str]) -> tuple[PairShown, ...]:
+    """Return some written decisions for the report."""
+    return tuple(
+        PairShown(
+            *(row[of] for of in ("u", "v", "relation", "reason", "status")),
+            values={name: row[f"shown_{name}"] for name in attributes},
+        )
+        for row in rows
     )
 
 

@@ -411,7 +411,7 @@ class SharingPolicy(Part):
     connected_at: Count = Field(
         1, description="Levels of each attribute v must see, if u has it, to count as connected in the graph."
     )
-    listed: Natural = Field(10, description="Users listed with the greatest loss.")
+    listed: Natural = Field(10, description="Pairs, and users with the greatest loss, that the report lists.")
     curve: CurvePolicy = CurvePolicy()
     adjacency_on_machine: Count = Field(
         10**8, description="Directed edges of a graph that may be held in the memory of one machine."

@@ -149,6 +149,27 @@ class Exposed:
 
 
 @dataclass(frozen=True)
+class PairShown:
+    """What one user shows another.
+
+    Attributes
+    ----------
+    u, v : str
+        Ids of the one who shows and the one who sees: never to be published.
+    relation, reason, status : str
+    values : dict of attribute to str or None
+        What is shown; the root's label if nothing, None if the user has no value.
+    """
+
+    u: str
+    v: str
+    relation: str
+    reason: str
+    status: str
+    values: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
 class Connection:
     """The graph of who sees enough of whom.
 
@@ -215,6 +236,8 @@ class SharingResult:
     exposed : tuple of Exposed
         The greatest losses first.
     connection : Connection or None
+    examples : tuple of PairShown
+        The first pairs in the order of the ids.
     spread : Spread or None
         Of the model ``diffusion``.
     notes : tuple of str
@@ -234,6 +257,7 @@ class SharingResult:
     axis: str
     exposed: tuple[Exposed, ...]
     connection: Connection | None
+    examples: tuple[PairShown, ...] = ()
     spread: Spread | None = None
     notes: tuple[str, ...] = ()
 

@@ -361,6 +361,43 @@ def test_written_decisions_of_modified_aggregate_reach_the_optimum_of_the_printe
     assert unlike > 10, "pairs with common friends of whom none has the same profile"
 
 
+def test_decisions_hold_shown_values_and_tell_hidden_from_missing(by_common_friends: Decided) -> None:
+    of = by_common_friends
+    table = pq.read_table(of.ended.directory / "decisions").to_pandas()
+    assert list(zip(table["u"], table["v"], strict=True)) == sorted(zip(table["u"], table["v"], strict=True))
+    columns = load([of.path], releasing=False).quasi_identifiers
+    trees = {name: build(column.hierarchy, name) for name, column in columns.items()}
+    profiles = {row["who"]: row for row in of.rows}
+    kinds = set()
+    for row in table.to_dict("records"):
+        mine = profiles[row["u"]]
+        assert row["missing"] == ", ".join(name for name in TREES if mine[name] is None)
+        for name, tree in trees.items():
+            nodes, level = naive.path(tree, mine[name]), row[f"level_{name}"]
+            if mine[name] is None:
+                kinds.add("missing")
+                assert row[f"shown_{name}"] is None
+            else:
+                kinds.add("whole" if level == 0 else "hidden" if level == tree.height else "part")
+                assert row[f"shown_{name}"] == tree.labels[nodes[min(level, len(nodes) - 1)]]
+    assert kinds == {"missing", "whole", "hidden", "part"}
+    report = (of.ended.directory / "report.html").read_text()
+    first = table.iloc[0]
+    assert all(f'<td class="text">{first[of]}</td>' in report for of in ("u", "v", "shown_age", "reason"))
+
+
+def test_decisions_of_several_tasks_are_one_file_in_the_order_of_the_ids(policy: Make, share: Share) -> None:
+    """Tasks decide slices of about 8,192 pairs, in the order of fingerprints."""
+    rows, edges = people(200), friendships(200, 400)
+    asked = {"pairs": {"kind": "sample", "pairs": 14_000}, "model": {"kind": "trade-off", "lambda": 0.9}}
+    ended = share(policy(rows, edges, **asked))
+    assert ended.code == 0, ended.err
+    (file,) = (ended.directory / "decisions").iterdir()
+    table = pq.read_table(file)
+    assert len(table) == ended.summary["pairs"] > 8192
+    assert table.equals(table.sort_by([("u", "ascending"), ("v", "ascending")]))
+
+
 def test_figures_of_the_network_and_of_what_is_shown(by_common_friends: Decided) -> None:
     rows, edges, ended = by_common_friends.rows, by_common_friends.edges, by_common_friends.ended
     friends = naive.friends_of((row["who"] for row in rows), edges)

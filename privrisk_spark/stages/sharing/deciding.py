@@ -30,6 +30,9 @@ from privrisk_spark.storage.parts import PartDirectory
 CHUNK = 2**11
 """Pairs decided at once; does not change a result."""
 
+SORTED = 2**20
+"""Pairs that are written to one file, in the order of the ids; more are written to files of which each is in order."""
+
 FRIENDS = 2**19
 """Friends looked up at once, about; does not change a result."""
 
@@ -198,7 +201,7 @@ class DecidedSlices:
     ----------
     directory : PartDirectory
     names : tuple of str
-        Parquet files, in the order of the pairs.
+        Parquet files, each in the order of the ids: one, or of more pairs than :data:`SORTED` one a slice.
     facts : tuple of mapping
         Of each, as :meth:`Tally.facts` makes them.
     links : tuple of str
@@ -244,33 +247,49 @@ def collect_decisions(
     def decide(number: int) -> Iterator[pa.Table]:
         part = part_name("parquet")
         total, seen = Tally(len(names), exposed), [np.zeros(0, dtype=np.uint64)]
-        with directory.writing(part) as path, pq.ParquetWriter(path, schema, store_schema=False) as writer:
-            network = ground.network.load()
-            for pairs in ground.acquainted(slices[number], whole_users=decider.whole_users):
-                showing = decider.decide(pairs)
-                relation = relations(network, pairs)
-                reason = reasons(pairs, showing)
-                writer.write_table(_rows(pairs, showing, relation, reason, names, schema))
-                total.add(pairs, showing, relation, reason)
-                enough = (showing.shown >= np.minimum(pairs.levels, connected_at)).all(axis=1)
-                # Who has nothing to show is seen by nobody.
-                enough &= pairs.levels.any(axis=1)
-                seen.append(packed(pairs.u[enough], pairs.v[enough]))
+        network, rows = ground.network.load(), [schema.empty_table()]
+        for pairs in ground.acquainted(slices[number], whole_users=decider.whole_users):
+            showing = decider.decide(pairs)
+            relation = relations(network, pairs)
+            reason = reasons(pairs, showing)
+            rows.append(_rows(pairs, showing, relation, reason, names, schema))
+            total.add(pairs, showing, relation, reason)
+            enough = (showing.shown >= np.minimum(pairs.levels, connected_at)).all(axis=1)
+            # Who has nothing to show is seen by nobody.
+            enough &= pairs.levels.any(axis=1)
+            seen.append(packed(pairs.u[enough], pairs.v[enough]))
+        _write_sorted(rows, directory, part)
         links, words = part_name("npy"), np.concatenate(seen)
         write_array(words, directory, links)
         yield report(part, {"slice": number, "links": len(words), "seen": links, **total.facts()})
 
     parts = scratch.collect_parts(Batches.of_parts(scratch.spark, range(len(slices)), decide, PARTS))
     parts.sort(key=lambda part: int(part["slice"]))
-    names_of = (tuple(part[of] for part in parts) for of in ("name", "seen"))
-    files, arrays = names_of
+    files, arrays = (tuple(part[of] for part in parts) for of in ("name", "seen"))
+    if len(files) > 1 and ground.pairs.n <= SORTED:
+
+        def merge(_: int) -> Iterator[pa.Table]:
+            part = part_name("parquet")
+            _write_sorted([pq.read_table(directory.path(name)) for name in files], directory, part)
+            yield report(part, {})
+
+        files = tuple(one["name"] for one in scratch.collect_parts(Batches.of_parts(scratch.spark, [0], merge, PARTS)))
     return DecidedSlices(directory, files, tuple(parts), arrays)
+
+
+def _write_sorted(rows: Sequence[pa.Table], directory: PartDirectory, name: str) -> None:
+    """Write decisions in the order of u and v."""
+    table = pa.concat_tables(rows).sort_by([("u", "ascending"), ("v", "ascending")])
+    with directory.writing(name) as path:
+        pq.write_table(table, path, store_schema=False)
 
 
 def decisions_schema(attributes: Sequence[str]) -> pa.Schema:
     """Columns of the decisions."""
     fields = [("u", pa.string()), ("v", pa.string()), ("relation", pa.string()), ("common_friends", pa.int64())]
-    fields += [(f"level_{name}", pa.int8()) for name in attributes]
+    for name in attributes:
+        fields += [(f"shown_{name}", pa.string()), (f"level_{name}", pa.int8())]
+    fields.append(("missing", pa.string()))
     fields += [(name, pa.float64()) for name in ("loss", "utility", "trust", "objective", "gap")]
     return pa.schema([*fields, ("status", pa.string()), ("reason", pa.string())])
 
@@ -282,6 +301,15 @@ def write_decisions(decided: DecidedSlices, place: Path, attributes: Sequence[st
         move(place / name, place / f"part-{number:05d}.parquet")
     if not decided.names:
         pq.write_table(decisions_schema(attributes).empty_table(), place / "part-00000.parquet", store_schema=False)
+
+
+def read_first(decided: DecidedSlices, most: int) -> list[dict[str, Any]]:
+    """Return the first few decisions as they are written."""
+    if not decided.names or not most:
+        return []
+    with pq.ParquetFile(decided.directory.path(decided.names[0])) as file:
+        batch = next(file.iter_batches(batch_size=most), None)
+    return [] if batch is None else list(batch.to_pylist())
 
 
 def relations(network: Network, pairs: Acquainted) -> ByteArray:
@@ -309,12 +337,12 @@ def _rows(
 ) -> pa.Table:
     # What is not shown at all is at the height of the hierarchy, however deep the value is.
     steps = np.where(showing.shown == 0, np.array(pairs.trees.heights, dtype=np.int8), pairs.levels - showing.shown)
-    columns = {
+    columns: dict[str, pa.Array] = {
         "u": pairs.users.ids(pairs.u),
         "v": pairs.users.ids(pairs.v),
         "relation": pa.array(RELATIONS).take(pa.array(relation)),
         "common_friends": pa.array(pairs.common),
-        **{f"level_{name}": pa.array(np.ascontiguousarray(steps[:, j])) for j, name in enumerate(attributes)},
+        "missing": pa.array(_missing(pairs.levels, attributes)),
         "loss": pa.array(showing.loss),
         "utility": pa.array(showing.utility),
         "trust": pa.array(showing.trust),
@@ -323,7 +351,17 @@ def _rows(
         "status": pa.array(["proved", "heuristic"]).take(pa.array((showing.gap > 0).astype(np.uint8))),
         "reason": pa.array(REASONS).take(pa.array(reason)),
     }
-    return pa.table(columns, schema=schema)
+    for j, name in enumerate(attributes):
+        columns[f"shown_{name}"] = pairs.trees.values(pairs.codes, showing.shown, j)
+        columns[f"level_{name}"] = pa.array(np.ascontiguousarray(steps[:, j]))
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _missing(levels: LevelArray, attributes: Sequence[str]) -> list[str]:
+    """Return the attributes of which the owner of each pair has no value, which is not hidden but missing."""
+    found, of = np.unique(levels == 0, axis=0, return_inverse=True)
+    texts = [", ".join(name for name, gone in zip(attributes, row, strict=True) if gone) for row in found.tolist()]
+    return [texts[i] for i in of.ravel().tolist()]
 
 
 class Tally:

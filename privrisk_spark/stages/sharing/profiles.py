@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 import numpy as np
+import pyarrow as pa
 
+from privrisk_spark.engine.batches import read_ipc, write_ipc
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import IntArray, LevelArray
 from privrisk_spark.storage.part_files import map_array, write_array
@@ -25,11 +27,14 @@ class StoredTrees:
     token : str
         Identity: later ones may lie in the same directory, and workers live on.
     heights : tuple of k int
+    labels : tuple of k str
+        Parts with the labels of the nodes.
     """
 
     directory: PartDirectory
     token: str
     heights: tuple[int, ...]
+    labels: tuple[str, ...]
 
     def load(self) -> Trees:
         """Map the arrays, once per process."""
@@ -47,15 +52,23 @@ class Trees:
         Node above each leaf code at each depth from the root, -1 below the leaf; a missing value has the root alone.
     depths : tuple of k ndarrays of int8, shape (n_leaves + 1,)
         Of each leaf code; 0 of a missing value.
+    labels : tuple of k pa.Array of string
+        Of each node.
     """
 
     heights: tuple[int, ...]
     paths: tuple[IntArray, ...]
     depths: tuple[LevelArray, ...]
+    labels: tuple[pa.Array, ...]
 
     def levels(self, codes: IntArray) -> LevelArray:
         """Return how many levels each value has: its depth; int8 of the shape of the codes, (n, k)."""
         return np.stack([depth[codes[:, j]] for j, depth in enumerate(self.depths)], axis=1)
+
+    def values(self, codes: IntArray, shown: LevelArray, j: int) -> pa.Array:
+        """Return what codes and levels, (n, k), show of attribute j: the root's label if nothing, null if missing."""
+        node = self.paths[j][codes[:, j], shown[:, j]]
+        return self.labels[j].take(pa.array(node, mask=self.depths[j][codes[:, j]] == 0))
 
     def agreements(self, left: IntArray, right: IntArray) -> LevelArray:
         """Return the least level at which each value of one user covers that of another.
@@ -85,7 +98,8 @@ def _loaded_trees(stored: StoredTrees) -> Trees:
             np.ascontiguousarray(map_array(stored.directory, f"{kind}{j}.npy")) for j in range(len(stored.heights))
         )
 
-    return Trees(stored.heights, arrays("paths"), arrays("depths"))
+    labels = (read_ipc(stored.directory, name).column(0).combine_chunks() for name in stored.labels)
+    return Trees(stored.heights, arrays("paths"), arrays("depths"), tuple(labels))
 
 
 def store_trees(directory: PartDirectory, hierarchies: Mapping[str, Hierarchy]) -> StoredTrees:
@@ -97,4 +111,6 @@ def store_trees(directory: PartDirectory, hierarchies: Mapping[str, Hierarchy]) 
         write_array(paths, directory, f"paths{j}.npy")
         depths = np.append(tree.depth[: tree.n_leaves], 0).astype(np.int8)
         write_array(depths, directory, f"depths{j}.npy")
-    return StoredTrees(directory, uuid4().hex, tuple(tree.height for tree in hierarchies.values()))
+    trees = list(hierarchies.values())
+    labels = (write_ipc(pa.table({"label": pa.array(tree.labels, pa.string())}), directory) for tree in trees)
+    return StoredTrees(directory, uuid4().hex, tuple(tree.height for tree in trees), tuple(labels))
