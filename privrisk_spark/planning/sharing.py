@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privrisk_spark.errors import ConfigError, Fault
-from privrisk_spark.kernels.sharing.diffusion import LEAST_ERROR, Leak, Series, ego_radius
+from privrisk_spark.errors import ConfigError, Fault, InputError
+from privrisk_spark.kernels.sharing.diffusion import LEAST_ERROR, SQUARED_USERS, Leak, Series, ego_radius
 from privrisk_spark.planning.assessment import reading_only
 from privrisk_spark.policy.policy import Policy, RiskPolicy
 from privrisk_spark.policy.rules.sharing import weighed_columns
@@ -108,6 +108,10 @@ class Spreading:
     steps: int | None
     error: float
 
+    def mean(self, rate: float) -> float:
+        """Steps that information takes, on average; the rate is that of :func:`.diffusion.rate`."""
+        return float(self.steps) if self.steps is not None else rate * self.time
+
     def series(self, rate: float) -> Series:
         """Weights of the steps, which lack little of what is allowed; the rate is that of :func:`.diffusion.rate`."""
         if self.steps is not None:
@@ -135,6 +139,49 @@ Computation = Literal["whole", "ego", "series"]
 
 MOST_RADIUS, AUTOMATIC_RADIUS = 6, 3
 """Largest radius of an ego network that is chosen, and without being asked for ego networks."""
+
+MOST_MEAN = 10_000
+"""Steps on a graph after one another that are begun: each takes all edges, and their cost grows with the time."""
+
+
+def check_steps(spreading: Spreading, how: Computation, *, users: int, most_friends: int) -> None:
+    """Refuse a time whose computation would not end soon; a series of joins has a limit of its own.
+
+    Raises
+    ------
+    InputError
+        With the longest time that is begun.
+    """
+    rate = most_friends if spreading.leak == "laplacian" else 1
+    mean = spreading.mean(rate)
+    if how == "series" or mean <= MOST_MEAN or (how == "whole" and users <= SQUARED_USERS):
+        return
+    if spreading.steps is not None:
+        got, most = f"steps: Got {spreading.steps:,}", f"at most {MOST_MEAN:,}"
+    else:
+        got, most = f"time: Got {spreading.time:g}", f"at most {MOST_MEAN / rate:g}"
+    friends = f", up to {rate:,} for each unit of time (leak: laplacian)" if rate > 1 else ""
+    raise InputError(
+        f"sharing.model.{got}, which is about {mean:,.0f} steps over the graph{friends}, and at most {MOST_MEAN:,} are "
+        f"begun because the cost grows with them. Fix: choose {most}; or, with at most {SQUARED_USERS} members, "
+        "computation: whole, whose cost does not grow."
+    )
+
+
+def refuse_radius(model: Diffusion, most_friends: int) -> None:
+    """Refuse ego networks of the default radius which do not keep the error.
+
+    Raises
+    ------
+    InputError
+        With the radius that keeps it.
+    """
+    mean = spreading_of(model).mean(most_friends if model.leak == "laplacian" else 1)
+    enough = model.steps or len(Series.poisson(mean, model.error).weights) - 1
+    raise InputError(
+        f"sharing.model.error: a radius of up to {MOST_RADIUS} does not keep {model.error:g} in every pair. Fix: set "
+        f"sharing.model.radius: {enough}, which does, a greater error, or computation: whole or series."
+    )
 
 
 def computation_of(

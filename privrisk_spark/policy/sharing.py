@@ -168,7 +168,7 @@ class PropagatedTrust(UserPairs):
         description="Probability with which a walk ends at each step (personalized PageRank); 1 leaves what is stated. "
         "0.5 if neither it nor time is given.",
     )
-    time: Annotated[float, Field(ge=0, le=1e6), NUMBER] | None = Field(
+    time: Annotated[float, Field(ge=0, le=1e4), NUMBER] | None = Field(
         None, description="How long walks go on instead, a step per unit of time on average (diffusion)."
     )
     error: Annotated[float, Field(ge=1e-12, lt=1), NUMBER] = Field(1e-6, description="Share of the walks left out.")
@@ -370,7 +370,7 @@ class Diffusion(Part):
     radius: Count | None = Field(
         None,
         description="Steps around a user within which 'ego' looks; what leaves counts as the worst. By default the "
-        "least one that keeps the error, up to 6.",
+        "least one that keeps the error, up to 6; if that does not keep it in every pair, the run is refused.",
     )
     error: Annotated[float, Field(ge=1e-12, lt=1), NUMBER] = Field(
         1e-6, description="Share of the information of which it may stay open whom it reaches."

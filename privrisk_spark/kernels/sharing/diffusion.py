@@ -39,6 +39,12 @@ MOST_STEPS = 1_000_000
 LEAST_ERROR = 1e-12
 """Smallest error that can be asked of a series: below, its weights in 64 bits miss as much."""
 
+SQUARED_USERS, SQUARED_FROM = 500, 1000
+"""Users of a graph for which :func:`squared` is used, at most, and steps of a series above which it is."""
+
+_TERMS = 40
+"""Terms of the exponential of a mean of at most 1: those left out sum to less than 1e-47."""
+
 _UP = 2.0**-52
 
 
@@ -284,6 +290,42 @@ def settled(graph: Graph, leak: Leak, users: IntArray) -> FloatArray:
     return found
 
 
+def squared(graph: Graph, leak: Leak, time: float, steps: int | None = None) -> Spread:
+    """``K`` of a small graph by repeated squaring, whose cost grows with the logarithm of the time.
+
+    Products of matrices whose rows sum to one add up their errors: ``|A'B' - AB| <= |A' - A| + |B' - B|`` in the norm
+    of the rows, so each squaring doubles the error, and the rounding of one product is added.
+
+    Parameters
+    ----------
+    graph : Graph
+    leak : {"laplacian", "stochastic"}
+    time : float
+        At least 0.
+    steps : int, optional
+        Of a walk that is taken instead.
+
+    Returns
+    -------
+    Spread
+        ``values`` has a row for each v; ``error`` bounds the 1-norm of the error of each row.
+    """
+    q, one = rate(graph, leak), np.eye(graph.n)
+    step = _series_of(graph, graph.degree, leak, q, Series.walk(1), one, backward=True)
+    rounding = 2 * (graph.n + _TERMS + 24) * _UP
+    if steps is not None:
+        return Spread(np.linalg.matrix_power(step, steps), min((steps + 1) * rounding, 2.0))
+    doublings = max(0, math.ceil(math.log2(max(q * time, 1.0))))
+    mean = q * time / 2.0**doublings
+    values = term = math.exp(-mean) * one
+    for k in range(1, _TERMS):
+        term = term @ step * (mean / k)
+        values = values + term
+    for _ in range(doublings):
+        values = values @ values
+    return Spread(values, min(2.0 ** (doublings + 1) * rounding, 2.0))
+
+
 @dataclass(frozen=True, eq=False)
 class EgoAverage:
     """``Σ_j K_vj g(j)`` as far as it comes from walks that never leave the ball around a user.
@@ -331,6 +373,26 @@ def ego_average(
     found = _series_of(ball, degree, leak, q, series, both, backward=True)[wanted]
     missing = np.maximum(1.0 - found[:, 1], 0.0) + _rounding(degree, series)
     return EgoAverage(found[:, 0], np.minimum(missing, 1.0) * largest)
+
+
+def ego_spread(ball: Graph, degree: LongArray, leak: Leak, q: float, series: Series, start: int) -> Spread:
+    """Spread from the user in the middle of a ball, whose radius he needs more steps than to leave (:func:`ego_tail`).
+
+    Parameters
+    ----------
+    ball, degree, leak, q, series
+        As of :func:`ego_average`.
+    start : int
+        His place in the ball.
+
+    Returns
+    -------
+    Spread
+        One column; ``error`` counts what leaves the ball and what the series lacks.
+    """
+    values = _series_of(ball, degree, leak, q, series, unit_starts(len(degree), np.array([start], dtype=np.int32)))
+    missing = max(1.0 - float(values.sum()), 0.0) + _rounding(ball.transposed.degree, series)
+    return Spread(values, min(missing, 1.0))
 
 
 def ego_tail(mean: float, steps: int) -> float:

@@ -9,8 +9,10 @@ from privrisk_spark.engine.extras import require_scikit_learn
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.sharing.trust import Exposure
 from privrisk_spark.planning.sharing import (
+    check_steps,
     computation_of,
     exposure_of,
+    refuse_radius,
     sensitivity_weights,
     sharing_of,
     spreading_of,
@@ -106,6 +108,7 @@ def reach_of(
     how, radius = computation_of(
         model, edges=edges.n, most_edges=asked.adjacency_on_machine, most_friends=edges.facts.get("most_friends", 0)
     )
+    check_steps(spreading, how, users=ground.users.n, most_friends=edges.facts.get("most_friends", 0))
     reach: Reach
     if how == "series":
         reach = collect_spread(scratch, ground, table, exposure, spreading)
@@ -114,7 +117,10 @@ def reach_of(
     else:
         refuse_whole(ground, asked.adjacency_on_machine, "sharing.model.computation: 'whole'")
         reach = OnWholeGraph(ground.network, spreading)
-    return collect_reach(scratch, ground, table, exposure, reach, computation=how, radius=radius)
+    found = collect_reach(scratch, ground, table, exposure, reach, computation=how, radius=radius)
+    if radius is not None and model.radius is None and found.share_open > model.error:
+        refuse_radius(model, edges.facts.get("most_friends", 0))
+    return found
 
 
 def trust_of(policy: Policy, ground: Ground, tables: Mapping[str, StoredNetwork]) -> Trust:

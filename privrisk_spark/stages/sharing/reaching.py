@@ -17,7 +17,7 @@ import pyarrow as pa
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, part_name, report
 from privrisk_spark.kernels.arrays import FloatArray, LongArray, WordArray
 from privrisk_spark.kernels.sharing.averages import Functions, averages
-from privrisk_spark.kernels.sharing.diffusion import ego_average, rate
+from privrisk_spark.kernels.sharing.diffusion import SQUARED_FROM, SQUARED_USERS, ego_average, ego_spread, rate, squared
 from privrisk_spark.kernels.sharing.trust import Exposure
 from privrisk_spark.planning.sharing import Computation, Spreading
 from privrisk_spark.results.sharing import Spread
@@ -47,12 +47,15 @@ class StoredReach:
         Number of the first pair of each slice, and the number of pairs.
     computation : Spread
         How it was found.
+    share_open : float
+        Greatest error of a pair, as a share of the largest difference of f(T) from f(0) of its u.
     """
 
     directory: PartDirectory
     names: tuple[str, ...]
     offsets: tuple[int, ...]
     computation: Spread
+    share_open: float
 
     def of(self, numbers: LongArray) -> tuple[FloatArray, FloatArray]:
         """Return value and error of pairs by their numbers."""
@@ -144,19 +147,23 @@ def collect_reach(
         some = range(cuts[task], cuts[task + 1])
         words = [pairs.words(slices[number]) for number in some]
         u, v = unpacked(np.concatenate([np.zeros(0, dtype=np.uint64), *words]))
-        found = np.column_stack(reach(Surplus.of_pairs(table, exposure, u), v))
+        surplus = Surplus.of_pairs(table, exposure, u)
+        found = np.column_stack(reach(surplus, v))
+        largest = surplus.largest[surplus.of]
         begin, error = 0, float(found[:, 1].max(initial=0.0))
+        share = float((found[largest > 0, 1] / largest[largest > 0]).max(initial=0.0))
         for number, of in zip(some, words, strict=True):
             part = part_name("npy")
             write_array(found[begin : begin + len(of)], directory, part)
             begin += len(of)
-            yield report(part, {"slice": number, "pairs": len(of), "error": error})
+            yield report(part, {"slice": number, "pairs": len(of), "error": error, "share": share})
 
     parts = scratch.collect_parts(Batches.of_parts(scratch.spark, range(tasks), fill, PARTS)) if slices else []
     parts.sort(key=lambda part: int(part["slice"]))
     ends = np.cumsum([0, *(int(part["pairs"]) for part in parts)]).tolist()
     told = Spread(computation, max((float(part["error"]) for part in parts), default=0.0), radius)
-    return StoredReach(directory, tuple(part["name"] for part in parts), tuple(ends), told)
+    share_open = max((float(part["share"]) for part in parts), default=0.0)
+    return StoredReach(directory, tuple(part["name"] for part in parts), tuple(ends), told, share_open)
 
 
 @dataclass(frozen=True)
@@ -175,6 +182,11 @@ class OnWholeGraph:
     def __call__(self, surplus: Surplus, v: LongArray) -> tuple[FloatArray, FloatArray]:
         """Find value and error of pairs."""
         graph, asked = whole_graph(self.network), self.spreading
+        if graph.n <= SQUARED_USERS and asked.mean(rate(graph, asked.leak)) > SQUARED_FROM:
+            spread = squared(graph, asked.leak, asked.time, asked.steps)
+            given = np.zeros((graph.n, len(surplus.users)))
+            given[surplus.whom, np.repeat(np.arange(len(surplus.users)), np.diff(surplus.first))] = surplus.values
+            return (spread.values @ given)[v, surplus.of], spread.error * surplus.largest[surplus.of]
         series = asked.series(rate(graph, asked.leak))
         wanted = np.concatenate([[0], np.cumsum(np.bincount(surplus.of, minlength=len(surplus.users)))])
         functions = Functions(surplus.first, surplus.whom, surplus.values, wanted.astype(np.int64), v)
@@ -184,7 +196,7 @@ class OnWholeGraph:
 
 @dataclass(frozen=True)
 class OnEgoNetworks:
-    """Finds it among the people around u; what leaves them is taken for the worst.
+    """Finds it among the people around u, or around v if v is far from u; what leaves them is taken for the worst.
 
     Attributes
     ----------
@@ -227,7 +239,27 @@ class OnEgoNetworks:
                 largest=float(largest[i]),
             )
             values[here[inside]], error[here[inside]] = found.values, found.error
+        far = np.flatnonzero(error > asked.error * largest[surplus.of])
+        for user in np.unique(v[far]).tolist():
+            self._around(user, surplus, far[v[far] == user], values, error)
         return values, error
+
+    def _around(self, user: int, surplus: Surplus, pairs: LongArray, values: FloatArray, error: FloatArray) -> None:
+        """Find value and error of pairs among the people around their v, and keep those of the smaller error."""
+        network, asked = self.network.load(), self.spreading
+        ball = network.ball(user, self.radius)
+        degrees = network.degrees(ball)
+        rate_of = float(degrees.max(initial=0)) if asked.leak == "laplacian" else 1.0
+        place = int(np.searchsorted(ball, user))
+        found = ego_spread(network.within(ball), degrees, asked.leak, rate_of, asked.series(rate_of), place)
+        for pair in pairs.tolist():
+            i = surplus.of[pair]
+            whom, given = (of[surplus.first[i] : surplus.first[i + 1]] for of in (surplus.whom, surplus.values))
+            at = np.minimum(np.searchsorted(ball, whom), len(ball) - 1)
+            reached = np.where(ball[at] == whom, found.values[at, 0], 0.0)
+            here = (found.error + 1e-15 * (len(whom) + 2)) * float(np.abs(given).max(initial=0.0))
+            if here < error[pair]:
+                values[pair], error[pair] = reached @ given, here
 
 
 @dataclass(frozen=True)

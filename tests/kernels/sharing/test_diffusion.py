@@ -22,6 +22,7 @@ from privrisk_spark.kernels.sharing.diffusion import (
     diffused,
     ego_average,
     ego_radius,
+    ego_spread,
     ego_tail,
     expected,
     expected_trust,
@@ -31,10 +32,12 @@ from privrisk_spark.kernels.sharing.diffusion import (
     rate,
     settled,
     spread,
+    squared,
     unit_starts,
     unit_weights,
     weighted,
 )
+from privrisk_spark.kernels.sharing.graph import Graph
 
 LEAKS = st.sampled_from(["laplacian", "stochastic"])
 TIMES = st.sampled_from([0.0, 0.01, 0.3, 1.0, 4.0, 30.0])
@@ -275,3 +278,43 @@ def test_parameters_out_of_range_are_refused() -> None:
     for call in refused:
         with pytest.raises(InputError, match="sharing"):
             call()
+
+
+@given(st.integers(1, 8), st.data(), LEAKS, st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_squared_is_the_matrix_exponential_within_its_error(n: int, data, leak: str, directed: bool) -> None:
+    edges = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=14))
+    graph = Graph.of_edges(
+        n, np.array([u for u, _ in edges], np.int32), np.array([v for _, v in edges], np.int32), directed=directed
+    )
+    time = data.draw(st.sampled_from([0.0, 0.3, 1.0, 17.5, 400.0]))
+    found = squared(graph, leak, time)
+    exact = naive_sharing.kernel(n, edges, leak, time, directed=directed)
+    assert np.abs(found.values - exact).sum(axis=1).max() <= found.error + 1e-9
+    assert found.error < 1e-8
+    steps = data.draw(st.integers(1, 60))
+    power = np.linalg.matrix_power(naive_sharing.walk(n, edges, directed=directed), steps)
+    assert np.abs(squared(graph, "stochastic", 1.0, steps).values - power).sum(axis=1).max() <= 1e-9
+
+
+@pytest.mark.parametrize("leak", ["laplacian", "stochastic"])
+def test_squared_after_a_very_long_time_is_where_information_settles(leak: str) -> None:
+    """Three parts of a network, one with an odd cycle, one without, and a single user."""
+    graph = Graph.of_edges(7, np.array([0, 1, 2, 3, 4], np.int32), np.array([1, 2, 0, 4, 5], np.int32))
+    found = squared(graph, leak, 1e5)
+    assert found.error < 1e-6
+    limit = settled(graph, leak, np.arange(7, dtype=np.int32)).T
+    assert np.abs(found.values - limit).sum(axis=1).max() <= found.error
+
+
+def test_what_leaves_the_ball_around_the_start_is_at_most_the_tail() -> None:
+    """A path of 21 users: from its middle, what takes more than r steps is all that may leave a ball of radius r."""
+    path = np.arange(20, dtype=np.int32)
+    graph = Graph.of_edges(21, path, path + 1)
+    exact = naive_sharing.kernel(21, list(zip(path.tolist(), (path + 1).tolist(), strict=True)), "stochastic", 1.0)[10]
+    for radius in (1, 3, 6):
+        ball = np.arange(10 - radius, 11 + radius)
+        series = Series.poisson(1.0, 1e-12)
+        found = ego_spread(graph.within(ball), graph.degree[ball], "stochastic", 1.0, series, radius)
+        assert found.error <= ego_tail(1.0, radius) + 1e-11
+        assert np.abs(found.values[:, 0] - exact[ball]).sum() <= found.error
