@@ -20,7 +20,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.plots import Panel, Plot
@@ -219,6 +219,9 @@ def _scale(axes: Axes, panel: Panel, *, ticks: int) -> None:
             axis.set_minor_locator(NullLocator())
         elif name == "y" and min(values) >= 0:
             axes.set_ylim(bottom=0, top=max(values) * 1.06 or 1.0)
+        elif name == "x" and all(value.is_integer() for value in values):
+            # Numbers of things: there is nothing between them.
+            axis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
         axis.set_major_formatter(number)
     axes.grid(color="#e4e4e4", linewidth=0.6)
     axes.set_axisbelow(True)

@@ -56,5 +56,5 @@ def attribute_plot(result: SharingResult) -> Plot:
         figure="",
         claim="",
         found="Attributes are numbered in the order of the policy.",
-        panels=(Panel("", "attribute", "share of its levels that is shown", series),),
+        panels=(Panel("", "number of the attribute", "share of its levels that is shown", series),),
     )

@@ -362,8 +362,8 @@ def _figures(result: SharingResult) -> Iterator[Figure]:
     yield "gap", result.gap, "objective", {}, result.status
     for point in result.curve:
         at = {"trade_off": point.trade_off, "pairs": point.pairs}
-        yield "curve_loss", point.loss, "loss", at, result.status
-        yield "curve_utility", point.utility, "utility", at, result.status
+        yield "curve_mean_loss", point.loss, "loss", at, result.status
+        yield "curve_mean_utility", point.utility, "utility", at, result.status
         yield "curve_levels_shown", point.share, "share", at, result.status
     if result.spread is not None:
         yield "diffusion_error", result.spread.error, "loss", {"computation": result.spread.computation}, "proved"

@@ -419,9 +419,11 @@ def test_figures_of_the_network_and_of_what_is_shown(by_common_friends: Decided)
     report = (ended.directory / "report.html").read_text()
     assert listed[0]["user"] in report
     assert "no common friend" in report
-    points = [m for m in ended.document["measures"] if m["name"] == "curve_loss"]
+    points = [m for m in ended.document["measures"] if m["name"] == "curve_mean_loss"]
     assert len(points) == 8
     assert {m["parameters"]["pairs"] for m in points} == {len(table)}
+    drawn = report.split('id="attributes"')[1].split("<table>")[0]
+    assert re.findall(r">([\d.]+)</text>", drawn)[:3] == ["1", "2", "3"], "attributes have whole numbers"
 
 
 def test_decisions_are_the_same_bytes_however_the_input_is_dealt(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 
-from privrisk_spark.reporting.charts import draw
+from matplotlib.figure import Figure
+
+from privrisk_spark.reporting.charts import _scale, draw
 from privrisk_spark.reporting.release_charts import levels_chart
 from privrisk_spark.results.plots import Panel, Plot, Series, all_but_ends_blank
 from privrisk_spark.results.release import AttributeLevels
@@ -43,3 +45,15 @@ def test_no_share_of_generalized_values_is_less_than_none() -> None:
         if 100 - 100 * kept / 92 - 100 * (92 - kept) / 92 < 0:
             return
     raise AssertionError("no share is rounded up")
+
+
+def test_ticks_of_whole_numbers_are_whole_numbers() -> None:
+    """Three attributes are numbered 1, 2, 3, not 1, 1.25, 1.5; shares in between keep their ticks."""
+    ticks = []
+    for x in ([1.0, 2.0, 3.0], [1.0, 2.5, 3.0]):
+        axes = Figure().subplots()
+        axes.plot(x, x)
+        _scale(axes, Panel("", "attribute", "share", (Series.of("", x, x),)), ticks=6)
+        ticks.append([tick for tick in axes.get_xticks().tolist() if 1 <= tick <= 3])
+    assert ticks[0] == [1, 2, 3]
+    assert 1.25 in ticks[1]
