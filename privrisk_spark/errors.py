@@ -7,9 +7,20 @@ and what would do; it never holds a record's value.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """Return a text with control characters as escapes: names of columns may hold codes that steer a terminal.
+
+    Line ends and tabs stay. Escapes are those of JSON, so that a JSON document stays one.
+    """
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,10 @@ class PrivriskError(Exception):
 
     exit_code = 3
     remedy = "Run again with the same run id; if it fails again, report it with the log."
+
+    def __str__(self) -> str:
+        """Return the message, without control characters."""
+        return printable(super().__str__())
 
 
 class InputError(PrivriskError, ValueError):

@@ -20,6 +20,7 @@ from privrisk_spark.cli.init import init
 from privrisk_spark.cli.java import prepare_java
 from privrisk_spark.cli.ledger import ledger_app
 from privrisk_spark.cli.mask import mask
+from privrisk_spark.cli.printing import echo
 from privrisk_spark.cli.release import release
 from privrisk_spark.cli.share import share
 from privrisk_spark.cli.synthetic import synthesize
@@ -43,7 +44,7 @@ app.command("prepare-java")(prepare_java)
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"privrisk_spark {__version__}")
+        echo(f"privrisk_spark {__version__}")
         raise typer.Exit
 
 

@@ -23,6 +23,7 @@ from privrisk_spark.cli.options import (
     RunId,
     Verbose,
 )
+from privrisk_spark.cli.printing import echo
 
 if TYPE_CHECKING:
     from privrisk_spark.policy.policy import Policy
@@ -68,16 +69,16 @@ def assess(
             place = check_output(policy, output)
         attempt.status = None if dry_run else place.status
         if dry_run:
-            typer.echo(api.plan(None, policy, of="assess", run_id=attempt.run_id, date=day))
+            echo(api.plan(None, policy, of="assess", run_id=attempt.run_id, date=day))
             return
-        announce = typer.echo if explain else None
+        announce = echo if explain else None
         found = api.assess(None, policy, output=output, run_id=attempt.run_id, date=day, announce=announce)
-    typer.echo(found.assessment.paragraph)
+    echo(found.assessment.paragraph)
     for verdict in found.verdicts:
-        typer.echo(f"  {'met   ' if verdict.passed else 'MISSED'}  {verdict.rule}")
+        echo(f"  {'met   ' if verdict.passed else 'MISSED'}  {verdict.rule}")
     for name in ("report.html", "measures.json", "assessment.json"):
-        typer.echo(f"  {place.called(name)}")
-    typer.echo("  never publish them: exact figures about the table")
+        echo(f"  {place.called(name)}")
+    echo("  never publish them: exact figures about the table")
     if not found.passed:
         raise typer.Exit(1)
 
@@ -94,12 +95,12 @@ def _compose(attempt: Attempt, policy: Policy, day: dt.date, output: str, *, dry
         place = composition.check_output(policy, output)
         if dry_run:
             for one in earlier_releases(policy, own=None):
-                typer.echo(f"{one.run_id}  {one.date}  {one.manifest}")
+                echo(f"{one.run_id}  {one.date}  {one.manifest}")
             return
         attempt.status = place.status
         with held(None, f"privrisk assess {policy.run.name}", encrypt=False) as (spark, _):
             found = composition.compose(spark, policy, place=place, run_id=attempt.run_id, date=day)
-    typer.echo(found.paragraph)
+    echo(found.paragraph)
     for name in composition.FILES[:3]:
-        typer.echo(f"  {place.called(name)}")
-    typer.echo("  never publish them: exact figures about the table")
+        echo(f"  {place.called(name)}")
+    echo("  never publish them: exact figures about the table")

@@ -21,6 +21,7 @@ from privrisk_spark.cli.options import (
     RunId,
     Verbose,
 )
+from privrisk_spark.cli.printing import echo
 
 
 def attack(
@@ -55,12 +56,12 @@ def attack(
             place = check_output(policy, output)
         attempt.status = place.status
         found = api.attack(
-            None, policy, output=output, run_id=attempt.run_id, date=day, announce=typer.echo if explain else None
+            None, policy, output=output, run_id=attempt.run_id, date=day, announce=echo if explain else None
         )
-    typer.echo(found.result.paragraph)
+    echo(found.result.paragraph)
     for name in ("report.html", "measures.json", "attack.json"):
-        typer.echo(f"  {place.called(name)}")
-    typer.echo(f"  {place.called('pairs')}")
-    typer.echo("  never publish them: exact figures about the table")
+        echo(f"  {place.called(name)}")
+    echo(f"  {place.called('pairs')}")
+    echo("  never publish them: exact figures about the table")
     if not found.passed:
         raise typer.Exit(1)

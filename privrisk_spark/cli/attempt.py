@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from privrisk_spark.cli.options import LogFormat
+from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import (
     BusyError,
     ConfigError,
@@ -112,7 +113,7 @@ def told_errors() -> Iterator[None]:
         raise
     except Exception as error:
         ours = _ours(error)
-        typer.echo(_line(ours), err=True)
+        echo(_line(ours), err=True)
         raise typer.Exit(ours.exit_code) from None
 
 
@@ -194,7 +195,7 @@ def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoRet
         fields = {"run_id": attempt.run_id, "code": error.exit_code, "what_to_do": remedy}
         LOGGER.error("%s", f"{error}{_frames(error)}", extra={"fields": fields})
     else:
-        typer.echo(_line(error), err=True)
+        echo(_line(error), err=True)
     # Where another run is at work, the status is its own.
     places = [] if isinstance(error, BusyError | OverlapError) else [attempt.status]
     for place in (*places, attempt.told):

@@ -8,6 +8,7 @@ import typer
 
 from privrisk_spark.cli.attempt import attempted
 from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, Quiet, RunId, Verbose
+from privrisk_spark.cli.printing import echo
 
 
 def audit(
@@ -42,12 +43,12 @@ def audit(
         attempt.status = place.status
         found = api.audit(policy, output=output, run_id=attempt.run_id, date=day, trials=trials, seed=seed)
     verdict = "passed" if found.passed else "FLAGGED"
-    typer.echo(
+    echo(
         f"Audit {verdict}: {len(found.result.findings)} experiments with {trials:,} releases of each table, seed {seed}"
     )
     for part, text in found.flags:
-        typer.echo(f"  {part}: {text}")
+        echo(f"  {part}: {text}")
     for name in ("audit.html", "audit.json"):
-        typer.echo(f"  {place.called(name)}")
+        echo(f"  {place.called(name)}")
     if not found.passed:
         raise typer.Exit(1)

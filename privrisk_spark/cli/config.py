@@ -6,6 +6,8 @@ import json
 
 import typer
 
+from privrisk_spark.cli.printing import echo
+
 config_app = typer.Typer(no_args_is_help=True, help="About policies.")
 
 
@@ -14,4 +16,4 @@ def schema() -> None:
     """Print the JSON Schema of a policy."""
     from privrisk_spark.policy.reading import json_schema
 
-    typer.echo(json.dumps(json_schema(), indent=2))
+    echo(json.dumps(json_schema(), indent=2))

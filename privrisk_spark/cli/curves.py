@@ -22,6 +22,7 @@ from privrisk_spark.cli.options import (
     RunId,
     Verbose,
 )
+from privrisk_spark.cli.printing import echo
 
 
 def curves(
@@ -61,7 +62,7 @@ def curves(
             place = check_request(policy, output, files=job.FILES, what="curves")
             if dry_run:
                 with held(None, f"privrisk curves {policy.run.name}", encrypt=False) as (spark, _):
-                    typer.echo(job.plan_only(spark, policy, asked))
+                    echo(job.plan_only(spark, policy, asked))
                 return
         attempt.status = place.status
         found = api.curves(
@@ -73,9 +74,9 @@ def curves(
             output=output,
             run_id=attempt.run_id,
             date=day,
-            announce=typer.echo if explain else None,
+            announce=echo if explain else None,
         )
-    typer.echo(f"Curves of {len(found.shares)} dictionary sizes ({found.status}), run id {attempt.run_id}")
+    echo(f"Curves of {len(found.shares)} dictionary sizes ({found.status}), run id {attempt.run_id}")
     for name in ("curves.html", "curves.csv", "curves.json"):
-        typer.echo(f"  {place.called(name)}")
-    typer.echo("  never publish them: exact figures about the table")
+        echo(f"  {place.called(name)}")
+    echo("  never publish them: exact figures about the table")

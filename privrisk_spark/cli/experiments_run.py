@@ -6,10 +6,9 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from privrisk_spark.cli.attempt import Attempt, attempted, day_of
 from privrisk_spark.cli.options import LogFormat
+from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -40,11 +39,11 @@ def run_experiments(
             attempt.status = place.status
         asked: dict[str, Any] = {"quick": quick, "sizes": sizes, "output": output, "run_id": attempt.run_id}
         found = api.experiment(None, policy, name, date=day, **asked)
-    typer.echo(f"Experiments on {len(found.result.findings.tables)} tables, seed {found.result.sizes['seed']}")
+    echo(f"Experiments on {len(found.result.findings.tables)} tables, seed {found.result.sizes['seed']}")
     for ending in ("html", "csv", "json"):
-        typer.echo(f"  {place.called(f'{name}.{ending}')}")
+        echo(f"  {place.called(f'{name}.{ending}')}")
     if found.result.private:
-        typer.echo("  never publish them: exact figures about the table")
+        echo("  never publish them: exact figures about the table")
 
 
 def run_collection(
@@ -67,14 +66,14 @@ def run_collection(
 
             place = collection.check_collection(output)
             attempt.status = place.status
-        asked: dict[str, Any] = {"quick": quick, "output": output, "run_id": attempt.run_id, "announce": typer.echo}
+        asked: dict[str, Any] = {"quick": quick, "output": output, "run_id": attempt.run_id, "announce": echo}
         found = api.all_experiments(None, policy, date=day, **asked)
     judged = [one for part in found.result.parts for one in part.claims if one.word != "not judged"]
-    typer.echo(f"{len(judged)} claims were judged; {len(found.result.failed)} of them do not hold, or only in part")
+    echo(f"{len(judged)} claims were judged; {len(found.result.failed)} of them do not hold, or only in part")
     for name in (collection.PAGE, collection.FIGURES):
-        typer.echo(f"  {place.called(name)}")
+        echo(f"  {place.called(name)}")
     if found.result.private:
-        typer.echo("  never publish them: exact figures about the table")
+        echo("  never publish them: exact figures about the table")
 
 
 def _asked(

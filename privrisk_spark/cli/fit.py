@@ -22,6 +22,7 @@ from privrisk_spark.cli.options import (
     RunId,
     Verbose,
 )
+from privrisk_spark.cli.printing import echo
 
 
 def fit(
@@ -44,16 +45,16 @@ def fit(
 
         attempt.status = Path(output)
         found = api.fit(
-            None, policy, output=output, run_id=attempt.run_id, date=day, announce=typer.echo if explain else None
+            None, policy, output=output, run_id=attempt.run_id, date=day, announce=echo if explain else None
         )
-    typer.echo(f"Scheme of {found.rows:,} rows, {found.suppressed:,} of them suppressed, run id {attempt.run_id}")
+    echo(f"Scheme of {found.rows:,} rows, {found.suppressed:,} of them suppressed, run id {attempt.run_id}")
     if found.levels is None:
-        typer.echo(f"  {found.classes:,} classes with levels of their own")
+        echo(f"  {found.classes:,} classes with levels of their own")
     for name, level in (found.levels or {}).items():
         named = policy.quasi_identifiers[name].hierarchy.named_level(level)
-        typer.echo(f"  {name}: level {level}" + ("" if named == f"level {level}" else f", {named}"))
-    typer.echo(f"  metric {found.metric}: {found.value:.8g} ({'the best of all' if found.optimal else 'not proved'})")
-    typer.echo(f"  {found.place} (never publish: exact figures; privrisk approve FILE --by NAME)")
+        echo(f"  {name}: level {level}" + ("" if named == f"level {level}" else f", {named}"))
+    echo(f"  metric {found.metric}: {found.value:.8g} ({'the best of all' if found.optimal else 'not proved'})")
+    echo(f"  {found.place} (never publish: exact figures; privrisk approve FILE --by NAME)")
 
 
 def approve(
@@ -65,4 +66,4 @@ def approve(
         from privrisk_spark import api
 
         found = api.approve(scheme, by=by)
-    typer.echo(f"{scheme}: approved by {by}, content {found.digest}")
+    echo(f"{scheme}: approved by {by}, content {found.digest}")

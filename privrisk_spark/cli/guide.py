@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from privrisk_spark.cli.attempt import told_errors
+from privrisk_spark.cli.printing import echo
 from privrisk_spark.reporting.guide import text
 
 
@@ -15,4 +16,4 @@ def guide(
 ) -> None:
     """Print the privacy officer's guide: what a differentially private release promises, how to choose its figures."""
     with told_errors():
-        typer.echo(text(section), nl=False)
+        echo(text(section), nl=False)

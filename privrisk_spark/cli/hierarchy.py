@@ -11,6 +11,7 @@ import typer
 
 from privrisk_spark.cli.attempt import attempted
 from privrisk_spark.cli.options import LogFormat, Overrides
+from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import ConfigError, Fault, listing
 
 if TYPE_CHECKING:
@@ -52,10 +53,10 @@ def show(
         found = hierarchies_of(source, column=column, separator=separator, overrides=overrides or [])
         told = [describe(one, values=values) for one in found.values()]
     if as_json:
-        typer.echo(json.dumps([one.to_dict() for one in told], indent=2, ensure_ascii=False))
+        echo(json.dumps([one.to_dict() for one in told], indent=2, ensure_ascii=False))
         return
     for one in told:
-        typer.echo("\n".join(_described(one)))
+        echo("\n".join(_described(one)))
 
 
 @hierarchy_app.command()
@@ -100,10 +101,10 @@ def check(
         told = {name: describe(one.hierarchy, values=values) for name, one in found.items()}
     if as_json:
         document = [{**told[name].to_dict(), "table": one.to_dict()} for name, one in found.items()]
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         for name, one in found.items():
-            typer.echo("\n".join([*_described(told[name]), *_checked(one)]))
+            echo("\n".join([*_described(told[name]), *_checked(one)]))
     if not all(one.passed for one in found.values()):
         raise typer.Exit(2)
 
@@ -135,7 +136,7 @@ def draw(
                 [Fault("--values", f"is required: {_HIDDEN.partition(';')[0]}, and would be in the picture")]
             )
         write_text(output, draw_hierarchy(hierarchy, rows=rows) + "\n")
-    typer.echo(f"{hierarchy.attribute}: {output}")
+    echo(f"{hierarchy.attribute}: {output}")
 
 
 def _described(one: Description) -> Iterator[str]:

@@ -9,6 +9,7 @@ import typer
 
 from privrisk_spark.cli.attempt import attempted
 from privrisk_spark.cli.options import Fast, Log, LogFormat
+from privrisk_spark.cli.printing import echo
 
 
 def init(
@@ -43,15 +44,15 @@ def init(
         policy = found.write(place, overwrite=overwrite)
     told, floors = found.found, found.floors
     roles = [one.role for one in told.columns]
-    typer.echo(
+    echo(
         f"{told.title}: {told.profile.rows:,} rows, {len(roles)} columns: {roles.count('identifier')} identifiers, "
         f"{roles.count('quasi-identifier')} quasi-identifiers, {roles.count('sensitive')} sensitive"
     )
     if told.to_decide:
-        typer.echo(f"  to decide  {', '.join(told.to_decide)} (lines marked # DECIDE)")
+        echo(f"  to decide  {', '.join(told.to_decide)} (lines marked # DECIDE)")
     if floors is not None:
         one = floors.chosen
-        typer.echo(f"  floor      {one.floor:g} of {floors.greatest:.4g} bits: mean risk {one.mean_risk:.2g}")
-    typer.echo(f"  policy     {policy}")
-    typer.echo(f"  profile    {policy.parent / 'profile.html'} (never publish)")
-    typer.echo(f"Next: read the policy, then privrisk release {policy}")
+        echo(f"  floor      {one.floor:g} of {floors.greatest:.4g} bits: mean risk {one.mean_risk:.2g}")
+    echo(f"  policy     {policy}")
+    echo(f"  profile    {policy.parent / 'profile.html'} (never publish)")
+    echo(f"Next: read the policy, then privrisk release {policy}")

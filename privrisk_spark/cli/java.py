@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import typer
-
 from privrisk_spark.cli.attempt import told_errors
+from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import EngineError
 
 
@@ -25,4 +24,4 @@ def prepare_java() -> None:
                 "and a cache directory (XDG_CACHE_HOME) without blanks in its name."
             )
         class_archive.make(archive)
-    typer.echo(f"Java's classes are stored at {archive.directory}")
+    echo(f"Java's classes are stored at {archive.directory}")

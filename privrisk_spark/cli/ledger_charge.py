@@ -9,6 +9,7 @@ import typer
 from privrisk_spark.cli.attempt import told_errors
 from privrisk_spark.cli.ledger_options import AnyPolicies, Date, Overrides, Policies, RunId, Url, place, read
 from privrisk_spark.cli.ledger_texts import totals
+from privrisk_spark.cli.printing import echo
 
 
 def reserve(policies: Policies, run_id: RunId = None, overrides: Overrides = None, date: Date = None) -> None:
@@ -23,17 +24,13 @@ def reserve(policies: Policies, run_id: RunId = None, overrides: Overrides = Non
         policy, run, day = read(policies, overrides, date, run_id)
         made = budget.reserve(policy, run, day)
     if made.fresh:
-        typer.echo(
-            f"Reserved epsilon {made.epsilon} and delta {made.delta} for run id {run} of lineage {made.lineage}."
-        )
-        typer.echo(f"  release it with --run-id {run}, the same policy and the same date")
+        echo(f"Reserved epsilon {made.epsilon} and delta {made.delta} for run id {run} of lineage {made.lineage}.")
+        echo(f"  release it with --run-id {run}, the same policy and the same date")
     else:
-        typer.echo(f"Run id {run} of lineage {made.lineage} is {made.state} already; nothing was charged.")
-    typer.echo(
-        f"  spent   epsilon {made.spent_epsilon} of {made.cap_epsilon}, delta {made.spent_delta} of {made.cap_delta}"
-    )
+        echo(f"Run id {run} of lineage {made.lineage} is {made.state} already; nothing was charged.")
+    echo(f"  spent   epsilon {made.spent_epsilon} of {made.cap_epsilon}, delta {made.spent_delta} of {made.cap_delta}")
     if made.composed_epsilon is not None:
-        typer.echo(
+        echo(
             f"  by privacy-loss distributions epsilon {made.composed_epsilon} of {made.cap_epsilon} at delta "
             f"{made.cap_delta} (tested; this binds)"
         )
@@ -68,8 +65,8 @@ def void(
         policy, run, _ = read(policies, overrides, date, run_id)
         balance = statements.void(policy, run, reason=reason, nothing_left_the_zone=nothing_left_the_zone)
     kept = "its budget was given back" if nothing_left_the_zone else "its budget stays spent"
-    typer.echo(f"Voided run id {run} of lineage {balance.lineage}; {kept}.")
-    typer.echo(totals(balance))
+    echo(f"Voided run id {run} of lineage {balance.lineage}; {kept}.")
+    echo(totals(balance))
 
 
 def create(
@@ -89,8 +86,8 @@ def create(
         _, address = place(policies, url, overrides, date)
         ledger = Ledger(address)
         ledger.create()
-    typer.echo("The ledger is there.")
+    echo("The ledger is there.")
     if ledger.grants:
-        typer.echo("As its owner, let a role release (here one named pipeline):")
+        echo("As its owner, let a role release (here one named pipeline):")
         for grant in ledger.grants:
-            typer.echo("  " + grant.format(role="pipeline"))
+            echo("  " + grant.format(role="pipeline"))

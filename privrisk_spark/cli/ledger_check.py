@@ -10,6 +10,7 @@ import typer
 from privrisk_spark.cli.attempt import told_errors
 from privrisk_spark.cli.ledger_options import AnyPolicies, AsJson, Date, Overrides, Policies, Url, place, read
 from privrisk_spark.cli.ledger_texts import accepted
+from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def reconcile(
 
             lost = statements.accept(ledger, places, lineage=accept, reason=reason)
             for line in accepted(lost, accept):
-                typer.echo(line, err=as_json)
+                echo(line, err=as_json)
         _tell(reconciliation.hold_against(ledger, places), as_json)
 
 
@@ -93,24 +94,24 @@ def move(
 
         policy, _, day = read(policies, overrides, date, None)
         lineage = moved(policy, day, reason=reason, beside=beside or [])
-    typer.echo(f"Lineage {lineage} is of the table at this place, too.")
+    echo(f"Lineage {lineage} is of the table at this place, too.")
 
 
 def _tell(verdict: Verdict, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(verdict.to_dict(), indent=2))
+        echo(json.dumps(verdict.to_dict(), indent=2))
     else:
         for name, events in verdict.events.items():
-            typer.echo(f"Lineage {name}: {events} events, each has its hash.")
+            echo(f"Lineage {name}: {events} events, each has its hash.")
         for name, fault in verdict.broken.items():
-            typer.echo(f"Lineage {name} is broken: {fault}")
+            echo(f"Lineage {name} is broken: {fault}")
         for one in verdict.looked:
             what = f"{one.releases} private releases, {one.witnesses} charges kept"
             if not one.releases and not one.witnesses:
                 what = "neither a private release nor a charge, so it knows nothing"
-            typer.echo(f"Looked at '{one.place}': {what}.")
+            echo(f"Looked at '{one.place}': {what}.")
         for finding in verdict.findings:
             lineage = "lineage not known" if finding.lineage is None else f"lineage {finding.lineage}"
-            typer.echo(f"{finding.kind}: run id {finding.run_id} ({lineage}, '{finding.place}'): {finding.what}")
+            echo(f"{finding.kind}: run id {finding.run_id} ({lineage}, '{finding.place}'): {finding.what}")
     if verdict.refusal is not None:
         raise verdict.refusal

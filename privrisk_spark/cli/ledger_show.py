@@ -10,6 +10,7 @@ import typer
 from privrisk_spark.cli.attempt import told_errors
 from privrisk_spark.cli.ledger_options import AnyPolicies, AsJson, Date, Overrides, Policies, RunId, Url, place, read
 from privrisk_spark.cli.ledger_texts import overview, prospect, statement
+from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import ConfigError, EngineError, Fault, listing, nearest
 
 
@@ -41,9 +42,9 @@ def show(
             accounts, broken = ledger.histories()
             balances = [balance_of(account) for account in accounts.values()]
             if as_json:
-                typer.echo(json.dumps([balance_document(balance) for balance in balances], indent=2))
+                echo(json.dumps([balance_document(balance) for balance in balances], indent=2))
             else:
-                typer.echo(overview(balances))
+                echo(overview(balances))
             if broken:
                 # Those that are whole are told all the same.
                 raise EngineError(
@@ -63,7 +64,7 @@ def show(
             cap=None if of_policy is None else of_policy.cap.delta,
         )
         document = {**balance_document(balance), "tighter": closer}
-        typer.echo(json.dumps(document, indent=2) if as_json else statement(balance, closer))
+        echo(json.dumps(document, indent=2) if as_json else statement(balance, closer))
 
 
 def plan(
@@ -82,6 +83,6 @@ def plan(
 
         policy, run, day = read(policies, overrides, date, run_id)
         found = budget.forecast(policy, run, day)
-        typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else prospect(found))
+        echo(json.dumps(found.to_dict(), indent=2) if as_json else prospect(found))
         if found.refusal is not None:
             raise found.refusal

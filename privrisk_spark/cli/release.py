@@ -25,6 +25,7 @@ from privrisk_spark.cli.options import (
     Until,
     Verbose,
 )
+from privrisk_spark.cli.printing import echo
 
 
 def release(
@@ -81,18 +82,18 @@ def release_day(
         if masked:
             refuse_other_kinds(policy)
         if dry_run:
-            typer.echo(api.plan(None, policy, run_id=attempt.run_id, date=day))
+            echo(api.plan(None, policy, run_id=attempt.run_id, date=day))
             return
-        announce = typer.echo if explain else None
+        announce = echo if explain else None
         done = api.release(None, policy, run_id=attempt.run_id, date=day, announce=announce)
     what = "Released" if done.fresh else "Already released, nothing done:"
-    typer.echo(f"{what} {done.manifest['rows']:,} rows, run id {attempt.run_id}")
-    typer.echo(f"  manifest  {done.place}/manifest.json")
-    typer.echo(f"  data      {done.data_at}")
-    typer.echo(f"  report    {done.place}/report.html")
-    typer.echo(f"  vault     {done.vault} (never publish: exact risks, decisions, full report)")
+    echo(f"{what} {done.manifest['rows']:,} rows, run id {attempt.run_id}")
+    echo(f"  manifest  {done.place}/manifest.json")
+    echo(f"  data      {done.data_at}")
+    echo(f"  report    {done.place}/report.html")
+    echo(f"  vault     {done.vault} (never publish: exact risks, decisions, full report)")
     if policy.guarantee.kind == "masked":
-        typer.echo(f"  {done.manifest['guarantee']['statement']}")
+        echo(f"  {done.manifest['guarantee']['statement']}")
 
 
 def _warn_of_marks(files: list[str]) -> None:

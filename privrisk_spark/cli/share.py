@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from privrisk_spark.cli.attempt import attempted
 from privrisk_spark.cli.options import (
     Configs,
@@ -19,6 +17,7 @@ from privrisk_spark.cli.options import (
     RunId,
     Verbose,
 )
+from privrisk_spark.cli.printing import echo
 
 
 def share(
@@ -46,10 +45,10 @@ def share(
             place = check_output(policy, output)
         attempt.status = place.status
         found = api.share(
-            None, None, policy, output=output, run_id=attempt.run_id, date=day, announce=typer.echo if explain else None
+            None, None, policy, output=output, run_id=attempt.run_id, date=day, announce=echo if explain else None
         )
-    typer.echo(found.result.paragraph)
+    echo(found.result.paragraph)
     for name in ("report.html", "summary.json", "measures.json", "sharing.json"):
-        typer.echo(f"  {place.called(name)}")
-    typer.echo(f"  {place.called('decisions')}")
-    typer.echo("  never publish them: exact figures about the members")
+        echo(f"  {place.called(name)}")
+    echo(f"  {place.called('decisions')}")
+    echo("  never publish them: exact figures about the members")

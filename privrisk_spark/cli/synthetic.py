@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from privrisk_spark.cli.attempt import told_errors
+from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import EngineError
 
 
@@ -25,4 +26,4 @@ def synthesize(
             generate(directory, people=people or round(rows * 1.7395), rows=rows, seed=seed)
         except OSError as error:
             raise EngineError(f"The file system failed: {error.strerror or type(error).__name__}.") from None
-    typer.echo(f"Synthetic population of {rows:,} rows at {directory}")
+    echo(f"Synthetic population of {rows:,} rows at {directory}")

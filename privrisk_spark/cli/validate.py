@@ -9,6 +9,7 @@ import typer
 
 from privrisk_spark.cli.attempt import attempted, day_of
 from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, Quiet, RunId, Verbose
+from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.results.validation import Job
 
@@ -46,6 +47,6 @@ def validate(
         found = api.validate(
             None, files, of=job, output=output, overrides=overrides or [], run_id=run_id, date=day_of(date)
         )
-    typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
+    echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
     if not found.valid:
         raise typer.Exit(found.exit_code)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from privrisk_spark.claims import Status
+from privrisk_spark.errors import printable
 from privrisk_spark.results.release import StageRecord
 from privrisk_spark.runs.terminal import Tasks, log_handler, shown
 from privrisk_spark.runs.verbosity import ASKED
@@ -35,15 +36,24 @@ class _JsonLines(logging.Formatter):
             "message": record.getMessage(),
             **getattr(record, "fields", {}),
         }
-        return json.dumps(document, ensure_ascii=False)
+        return printable(json.dumps(document, ensure_ascii=False))
+
+
+class _TextLines(logging.Formatter):
+    """A record as text, in which no name of a column steers the terminal."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as text."""
+        return printable(super().format(record))
 
 
 def configure_logging(form: Literal["text", "json"]) -> None:
     """Send the package's log lines to standard error; warnings alone, and no progress, if quiet was asked for."""
     handler = log_handler(progress=not ASKED.quiet) if form == "text" else logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        _JsonLines() if form == "json" else logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
-    )
+    handler.setFormatter(_JsonLines() if form == "json" else _TextLines())
     LOGGER.handlers[:] = [handler]
     LOGGER.setLevel(logging.WARNING if ASKED.quiet else logging.INFO)
     LOGGER.propagate = False
