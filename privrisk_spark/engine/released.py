@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from privrisk_spark.engine.csv_tables import csv_frame
-from privrisk_spark.engine.formulas import without_quoted_formulas
+from privrisk_spark.engine.formulas import quoted_names, without_quoted_formulas
 from privrisk_spark.engine.object_files import object_files
 from privrisk_spark.engine.object_tables import object_frame
 from privrisk_spark.engine.partitions import NAMES, partition_texts, partition_values
@@ -132,7 +132,8 @@ def read_published(
         return read_back(spark, output, Path(data.path), partitions)
     if output.format == "csv":
         files = object_files(Table(path=str(data), format="csv"), key=key)
-        texts = csv_frame(spark, files, ObjectFile.reader, partitions.columns, where=f"{key}: '{data}'")
+        names = _first_line(output, partitions.columns)
+        texts = csv_frame(spark, files, ObjectFile.reader, names, where=f"{key}: '{data}'")
         return without_quoted_formulas(texts) if output.quote_formulas else texts
     frame = object_frame(spark, Table(path=str(data)), key=key, partitions=partitions.fields)
     return frame.select(*map(column, partitions.columns)) if partitions.types else frame
@@ -162,8 +163,14 @@ def read_csv_parts(
 
     The columns are those of the release, in their order.
     """
-    texts = csv_frame(spark, names, directory.path, columns, where="output.path: the release that was written")
+    where = "output.path: the release that was written"
+    texts = csv_frame(spark, names, directory.path, _first_line(output, columns), where=where)
     return without_quoted_formulas(texts) if output.quote_formulas else texts
+
+
+def _first_line(output: Output, columns: Sequence[str]) -> Sequence[str]:
+    """Return the names of columns as a CSV release has them."""
+    return quoted_names(columns) if output.quote_formulas else columns
 
 
 def read_back(spark: SparkSession, output: Output, directory: Path, partitions: Partitions = _NONE) -> DataFrame:

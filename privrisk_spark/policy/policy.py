@@ -262,8 +262,8 @@ class Output(Part):
     )
     quote_formulas: bool = Field(
         False,
-        description="In CSV, put ' before texts that a spreadsheet would run: those that begin with = + - @, tab or "
-        "return.",
+        description="In CSV, put ' before texts and column names that a spreadsheet would run: those that begin with "
+        "= + - @ (also full-width), a tab or the end of a line.",
         exclude_if=unsaid,
     )
     partition_by: tuple[Text, ...] = Field(

@@ -15,6 +15,7 @@ from privrisk_spark.engine.batches import Batches, materialized
 from privrisk_spark.engine.chains import path_fingerprints
 from privrisk_spark.engine.csv_tables import collect_csv_header
 from privrisk_spark.engine.decided import Decide
+from privrisk_spark.engine.formulas import quoted_names
 from privrisk_spark.engine.released import Partitions, no_rows, read_back, read_csv_parts
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import scan, scan_parts
@@ -218,7 +219,8 @@ def write_release(
     release = labelled(ordered(run.spark, tuples, files=files, first=first), run.policy, opened.hierarchies)
     header = None
     if output.format == "csv":
-        header = collect_csv_header(run.spark, release.schema.fieldNames()[1:])
+        columns = release.schema.fieldNames()[1:]
+        header = collect_csv_header(run.spark, quoted_names(columns) if output.quote_formulas else columns)
         written = csv_files(release, parts_at, header, quote_formulas=output.quote_formulas)
     else:
         written = parquet_files(release, parts_at, output.partition_by)

@@ -126,6 +126,10 @@ def test_a_csv_release_can_quote_what_a_spreadsheet_would_run(privrisk: Privrisk
     table = tmp_path / "table.csv"
     table.write_text(table.read_text().replace(";a\n", ";=HYPERLINK(1)\n").replace("Ulm", "-Ulm"))
     small.write_text(small.read_text().replace("[Ulm]", '["-Ulm"]'))
+    for file in (table, small):  # a column whose name is a formula
+        file.write_text(
+            file.read_text().replace(";diagnosis", ";=diagnosis").replace("  diagnosis:", '  "=diagnosis":')
+        )
     csv = "--set=output.format=csv"
     plain = privrisk(str(small), csv, root=tmp_path / "plain")
     quoted = privrisk(str(small), csv, "--set=output.quote_formulas=true", root=tmp_path / "quoted")
@@ -135,6 +139,7 @@ def test_a_csv_release_can_quote_what_a_spreadsheet_would_run(privrisk: Privrisk
     assert "=HYPERLINK(1)" in texts[1]
     assert ",=HYPERLINK(1)" not in texts[1]
     assert texts[1].replace("'=", "=").replace("'-", "-") == texts[0]
+    assert texts[1].splitlines()[0].endswith(",'=diagnosis")
     assert quoted.manifest["data"]["quote_formulas"] is True
     refused = privrisk(str(small), "--set=output.quote_formulas=true", root=tmp_path / "refused")
     assert refused.code == 2
