@@ -6,6 +6,7 @@ file lacks with missing values: each time the table is smaller than the policy's
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -17,9 +18,10 @@ from privrisk_spark.engine.object_files import in_object_store, object_files
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.facts import FilesRead
-from privrisk_spark.storage.directories import is_file, is_link
+from privrisk_spark.storage.directories import is_file, is_link, is_there, resolved
 from privrisk_spark.storage.documents import state_of
 from privrisk_spark.storage.files import ObjectFile
+from privrisk_spark.storage.locations import is_remote
 from privrisk_spark.storage.table_files import files_of, named_here
 
 _FILES = ("parquet", "orc", "csv", "json", "text", "avro", "xml")
@@ -47,9 +49,50 @@ def local_files(table: Table) -> list[Path] | None:
     """
     if table.path is None or table.catalog is not None or table.format.lower() not in _FILES:
         return None
-    if urlparse(table.path).scheme not in ("", "file") or "{" in table.path:  # alternatives are Spark's own
+    alternatives = "{" in table.path and not is_there(Path(table.path))  # Spark's own
+    if urlparse(table.path).scheme not in ("", "file") or alternatives:
         return None
     return [file for place in named_here(table.path) for file in files_of(place)] or None
+
+
+def path_for_spark(table: Table) -> str:
+    """Return a table's path as Java takes it, which has a working directory of its own.
+
+    Parameters
+    ----------
+    table : Table
+        With a path.
+
+    Returns
+    -------
+    str
+        Absolute, and escaped if a file or directory has the characters of a pattern in its name. A path that names
+        nothing on this machine is given as it is written: to Spark it may be a place of another file system, or a name.
+    """
+    path = table.path or ""
+    if not is_remote(path) and is_there(Path(path)):
+        return re.sub(r"([*?{}\[\]\\])", r"\\\1", path)
+    return path if any(map(is_there, named_here(path))) else table.title
+
+
+def refuse_java_directory(files: Collection[str], *, table: Table, key: str) -> None:
+    """Refuse files that Java finds in its own working directory, and that are not in that of this process.
+
+    Parameters
+    ----------
+    files : collection of str
+        URIs, as Spark lists them.
+    table : Table
+        Of which :func:`check_files` knows no files.
+    key : str
+
+    Raises
+    ------
+    SchemaError
+        With the path.
+    """
+    if table.path is not None and table.title != table.path and any(urlparse(uri).scheme == "file" for uri in files):
+        raise SchemaError(f"{key}.path: '{table.path}' cannot be read as {table.format}: there is nothing there.")
 
 
 def much_for_java(tables: Collection[Table]) -> bool:
@@ -183,15 +226,23 @@ def refuse_others(read: FilesRead, files: Collection[str], *, table: Table, key:
     Raises
     ------
     SchemaError
-        With both numbers.
+        With both numbers, or the file.
     """
-    processed = len(set(files))
     if in_object_store(table):
         return  # tasks read what was listed
     if any(urlparse(uri).scheme != "file" for uri in files):
         return  # to Spark the path means another file system
-    if processed != read.expected:
+    processed = {unquote(urlparse(uri).path) for uri in files}
+    if len(processed) != read.expected:
         raise SchemaError(
-            f"{key}.path: '{table.path}': there are {read.expected:,} data files, and Spark reads {processed:,} of "
-            "them; remove what is not part of the table."
+            f"{key}.path: '{table.path}': there are {read.expected:,} data files, and Spark reads {len(processed):,} "
+            "of them; remove what is not part of the table."
         )
+    expected = {str(file) for file in local_files(table) or ()}
+    if expected and processed != expected:
+        others = {resolved(file) for file in processed} - {resolved(file) for file in expected}
+        if others:
+            raise SchemaError(
+                f"{key}.path: '{table.path}': Spark reads '{min(others)}', which is no file of the table; give the "
+                "table's absolute path."
+            )

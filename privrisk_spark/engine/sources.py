@@ -37,6 +37,7 @@ from privrisk_spark.engine.row_groups import (
     together,
 )
 from privrisk_spark.engine.settings import input_files
+from privrisk_spark.engine.source_files import path_for_spark
 from privrisk_spark.errors import ConfigError, EngineError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.directories import is_directory, is_file
@@ -340,6 +341,6 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
         schemas.append(T.StructType([T.StructField(field.name, kinds[field.type]()) for field in fields]))
     if not schemas or any(schema != schemas[0] for schema in schemas):
         return None
-    frame = spark.read.schema(schemas[0]).parquet(table.path)
+    frame = spark.read.schema(schemas[0]).parquet(path_for_spark(table))
     found = {unquote(urlparse(uri).path) for uri in frame.inputFiles() if urlparse(uri).scheme == "file"}
     return frame if found == {str(file) for file in files} else None

@@ -19,10 +19,12 @@ from operator import mul
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     SerializerFunctionWrapHandler,
     ValidationInfo,
     field_validator,
@@ -34,6 +36,17 @@ from privrisk_spark.errors import HierarchyError, listing
 from privrisk_spark.hierarchies.files import paths_of_tree, read_arx, read_tree
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, ROOT
 from privrisk_spark.hierarchies.paths import MAX_HEIGHT, LeafPath
+from privrisk_spark.storage.locations import AbsolutePath
+
+
+def _as_written(path: str) -> str:
+    """Return the text of a policy, which is the same on every machine."""
+    return path.written if isinstance(path, AbsolutePath) else path
+
+
+AS_WRITTEN = PlainSerializer(_as_written, return_type=str)
+PathText = Annotated[str, Field(min_length=1), AfterValidator(AbsolutePath.of), AS_WRITTEN]
+"""A path or URI: absolute for who uses it, and dumped as it is written."""
 
 
 def _text(value: object) -> object:
@@ -149,7 +162,7 @@ class FileHierarchy(_Written):
 
     understands: ClassVar[str] = "a value in the first column of the file"
 
-    file: str = Field(min_length=1, description="CSV file in UTF-8, one row `leaf;level 1;…;*` per value.")
+    file: PathText = Field(description="CSV file in UTF-8, one row `leaf;level 1;…;*` per value.")
     separator: str = Field(";", pattern=r'^[^"\r\n]$', description="The character between cells.")
 
     def paths(self, attribute: str) -> list[LeafPath]:
@@ -167,7 +180,7 @@ class TreeHierarchy(_Written):
         description="Nested mapping: a key is an inner node, a list holds leaves or further mappings.",
         examples=[{"*": {"North": ["a", "b"], "South": {"x": ["c"]}}}],
     )
-    tree_file: str | None = Field(None, min_length=1, description="YAML or JSON file with such a mapping.")
+    tree_file: PathText | None = Field(None, description="YAML or JSON file with such a mapping.")
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

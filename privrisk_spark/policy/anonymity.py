@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from privrisk_spark.hierarchies.builders import HierarchySpec
+from privrisk_spark.hierarchies.text import PathText
 from privrisk_spark.policy.types import NUMBER, Count, NonNegative, Part, Positive, Text, unsaid
 
 Share = Annotated[float, Field(ge=0, le=1), NUMBER]
@@ -150,7 +151,7 @@ class KAnonymityGuarantee(Part):
     suppressed: Literal["keep", "drop"] = Field(
         "keep", description="Suppressed rows are released with every quasi-identifier at its root, or left out."
     )
-    scheme: Text | None = Field(
+    scheme: PathText | None = Field(
         None,
         description="Approved scheme of `privrisk fit` to apply instead of searching for one, such as scheme.json.",
         exclude_if=unsaid,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, WrapValidator
 
+from privrisk_spark.hierarchies.text import PathText
 from privrisk_spark.policy.types import NUMBER, SORTED, Instant, Natural, Option, Part, Text, Year, unsaid
 from privrisk_spark.policy.values import Reading
 from privrisk_spark.storage.lakes.snapshot import Asked, Form, Snapshot
@@ -35,7 +36,7 @@ GIVEN = "a given frame"
 class Table(Part):
     """Where a table is read: a path with a format, or a Spark catalog name."""
 
-    path: Text | None = Field(
+    path: PathText | None = Field(
         None, description="File or directory Spark can read; of iceberg also a metadata file (….metadata.json)."
     )
     catalog: Text | None = Field(
@@ -82,6 +83,11 @@ class Table(Part):
         return path
 
     @property
+    def title(self) -> str:
+        """The table as the policy names it, for reports."""
+        return str(self.catalog) if self.path is None else getattr(self.path, "written", self.path)
+
+    @property
     def pinned(self) -> Snapshot | None:
         """The version of a lake table that the run reads, once it is opened."""
         return self._pinned
@@ -114,7 +120,7 @@ class DictionaryColumn(Part):
     age_in: Year | None = Field(
         None, description="Values are ages in whole years in this year; the node is the birth year's."
     )
-    mapping: Text | None = Field(None, description="CSV file 'dictionary value;node label' applied first.")
+    mapping: PathText | None = Field(None, description="CSV file 'dictionary value;node label' applied first.")
     read: Reading | None = Field(
         None,
         description="How values are tidied when they are read, before all else, such as {trim: true}.",

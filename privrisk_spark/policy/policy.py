@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Discriminator, Field, PrivateAttr, Tag, model_validator
 
 from privrisk_spark.hierarchies.builders import HierarchySpec
+from privrisk_spark.hierarchies.text import PathText
 from privrisk_spark.policy.assessment import AssessPolicy
 from privrisk_spark.policy.attacks import AttackPolicy
 from privrisk_spark.policy.checks import Checks
@@ -41,6 +42,7 @@ from privrisk_spark.policy.types import (
     Count,
     Day,
     Delta,
+    LedgerUrl,
     NonNegative,
     NullPolicy,
     Part,
@@ -226,7 +228,7 @@ class LakeOutput(Part):
     """A lake table that holds the newest release, or that of each date."""
 
     format: Form = Field(description="Format of the table.")
-    path: Text | None = Field(
+    path: PathText | None = Field(
         None,
         description="Of format delta: directory of the table, or its URI in an object store, outside output.path; the "
         "first release makes it.",
@@ -249,10 +251,10 @@ class LakeOutput(Part):
 class Output(Part):
     """Where the release and what must not be published go."""
 
-    path: Text = Field(
+    path: PathText = Field(
         description="Directory of the published releases, or its URI in an object store, such as s3://bucket/releases."
     )
-    vault: Text = Field(
+    vault: PathText = Field(
         description="Directory of what must not be published, outside output.path; also in an object store, such as "
         "s3://bucket/vault."
     )
@@ -304,7 +306,7 @@ def _usual(accounting: object) -> bool:
 class LedgerPolicy(Part):
     """Privacy-budget ledger: releases of the kind dp are charged to it, others are noted in it without a charge."""
 
-    url: Text = Field(
+    url: LedgerUrl = Field(
         description="sqlite:///vault/ledger.db, or postgresql+psycopg://role@host/database, or env:NAME of a variable."
     )
     lineage: str = Field(
@@ -331,7 +333,7 @@ def _kind_of_history(value: object) -> str:
 
 
 History = Annotated[
-    Annotated[list[Text], Tag("releases")] | Annotated[Lineage, Tag("lineage")], Discriminator(_kind_of_history)
+    Annotated[list[PathText], Tag("releases")] | Annotated[Lineage, Tag("lineage")], Discriminator(_kind_of_history)
 ]
 """Which earlier releases a policy composes with."""
 

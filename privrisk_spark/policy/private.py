@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator
 
+from privrisk_spark.hierarchies.text import PathText
 from privrisk_spark.policy.types import (
     NUMBER,
     SORTED,
@@ -20,7 +21,6 @@ from privrisk_spark.policy.types import (
     Part,
     Positive,
     PositiveExact,
-    Text,
 )
 from privrisk_spark.policy.variants import Variant
 
@@ -262,7 +262,7 @@ class ReusingDp(DpGuarantee):
     mode: Literal["local"] = Field("local", description=_MODE)
     epsilon: ReuseEpsilon = Field(description="Privacy loss, such as {keep: 0.7}.")
     schemes: Schemes = None
-    reuse: Text = Field(
+    reuse: PathText = Field(
         description="Manifest of an earlier release of the lineage, in its own directory: its admitted cells are taken "
         "and cost nothing more."
     )

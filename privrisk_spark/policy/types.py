@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from privrisk_spark.hierarchies.scales import no_truth
+from privrisk_spark.hierarchies.text import AS_WRITTEN
+from privrisk_spark.storage.locations import AbsolutePath
 
 
 def _day(value: object) -> object:
@@ -47,6 +49,19 @@ def _without_trailing_zeros(number: Decimal) -> str:
     return str(number.normalize(Context(prec=len(number.as_tuple().digits))))
 
 
+def _after(prefix: str) -> AfterValidator:
+    """Make the path after a prefix absolute; a text that begins otherwise is no path."""
+
+    def absolute(text: str) -> str:
+        if not text.startswith(prefix) or text == prefix:
+            return text
+        found = AbsolutePath(prefix + AbsolutePath.of(text.removeprefix(prefix)))
+        found.written = text
+        return found
+
+    return AfterValidator(absolute)
+
+
 def unsaid(value: object) -> bool:
     """Whether a key is left out of the canonical form: policies that are older than the key keep their digest."""
     return value is None or value is False or value == ()
@@ -83,10 +98,10 @@ NonNegativeExact = Annotated[Decimal, Field(ge=0), NUMBER, EXACT]
 PositiveExact = Annotated[Decimal, Field(gt=0), NUMBER, EXACT]
 Delta = Annotated[Decimal, Field(gt=0, lt=1), NUMBER, EXACT]
 
+LedgerUrl = Annotated[Text, _after("sqlite:///"), AS_WRITTEN]
 KeyReference = Annotated[
-    str | None,
+    Annotated[str, Field(pattern=r"^(env|file):.+$"), _after("file:"), AS_WRITTEN] | None,
     Field(
-        pattern=r"^(env|file):.+$",
         description="Release key by reference, 'env:NAME' or 'file:PATH' (64 hex digits); null: made and destroyed.",
     ),
 ]

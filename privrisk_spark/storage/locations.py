@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from urllib.parse import unquote, urlparse
 
 from privrisk_spark.errors import ConfigError, Fault
 
-__all__ = ["Location", "is_remote", "locate"]
+__all__ = ["AbsolutePath", "Location", "is_remote", "locate"]
 
 Kind = Literal["file", "s3", "az", "gs"]
 
@@ -28,8 +29,30 @@ _KINDS: Final[dict[str, Kind]] = {
     "gcs": "gs",
 }
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_ROOTED: Final = re.compile(r"/|file:|[A-Za-z][A-Za-z0-9+.-]*:/")
 _CONTAINER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)
 _KNOWN: Final = "a path, file://, s3://, az://, abfss:// or gs://"
+
+
+class AbsolutePath(str):
+    """A path or URI that does not depend on the directory of this process or of Java's any more.
+
+    Attributes
+    ----------
+    written : str
+        The text it was made of, for what must be equal on every machine, such as digests and manifests.
+    """
+
+    written: str
+
+    @classmethod
+    def of(cls, text: str) -> AbsolutePath:
+        """Return a text as a path from the present directory. Links and ``..`` stay: they are followed on use."""
+        if isinstance(text, cls):
+            return text
+        found = cls(text if _ROOTED.match(text) else os.path.join(os.getcwd(), text))
+        found.written = text
+        return found
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def test_every_version_is_of_one_table() -> None:
     ("path", "form", "place"),
     [
         ("/lake/t/metadata/1.metadata.json", "iceberg", "/lake/t"),
-        ("metadata/1.metadata.json", "iceberg", "."),
+        ("metadata/1.metadata.json", "iceberg", os.getcwd()),
         ("/lake/t", "iceberg", "/lake/t"),
         ("/lake/t/metadata/1.metadata.json", "json", "/lake/t/metadata/1.metadata.json"),
     ],

@@ -141,7 +141,8 @@ def test_references_and_the_date(tmp_path: Path) -> None:
     )
     policy = loaded(write(tmp_path, document), IN="/data/{ds}", EMPTY="", VAULT="v", K="4", LEAF="l")
     assert policy.table.path == "/data/2026-11-21/t-2026-11-21.csv"
-    assert (policy.output.path, policy.output.vault) == ("out/2026-11-21", "vault/v")
+    places = policy.model_dump()["output"]
+    assert (places["path"], places["vault"]) == ("out/2026-11-21", "vault/v")
     assert policy.run.date == DAY
     assert policy.checks.min_class_size == 4
     tree = policy.columns["job"].model_dump()["hierarchy"]["tree"]
@@ -484,7 +485,7 @@ def test_shipped_policies_are_read_as_they_are(file: Path) -> None:
     policy = load(files, environment=needed, date=DAY, releasing="\noutput:" in text)
     assert policy.quasi_identifiers
     if "ADULT" in text:
-        assert policy.table.path == "../shared/data/adult/adult.csv"
+        assert policy.table.title == "../shared/data/adult/adult.csv"
         elsewhere = load(files, environment={"ADULT": "/adult"}, date=DAY)
         assert elsewhere.table.path == "/adult/adult.csv"
     if file.name in OVER:

@@ -165,7 +165,7 @@ def open_release(spark: SparkSession, policy: Policy, given: Masked, needed: Seq
     else:
         frame = read(spark, given, key=key)
         collect_files_read(spark, given, frame, key=key)
-        opened = Release(frame, given, given, f"release {given.path or given.catalog}")
+        opened = Release(frame, given, given, f"release {given.title}")
     there = opened.frame.columns
     faults = [
         Fault(

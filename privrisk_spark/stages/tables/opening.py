@@ -21,7 +21,13 @@ from privrisk_spark.engine.object_csv import object_csv_frame
 from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.engine.object_tables import object_frame
 from privrisk_spark.engine.row_groups import Wanted
-from privrisk_spark.engine.source_files import check_files, refuse_others
+from privrisk_spark.engine.source_files import (
+    check_files,
+    local_files,
+    path_for_spark,
+    refuse_java_directory,
+    refuse_others,
+)
 from privrisk_spark.engine.sources import as_texts, dictionary_of, plain_frame, scan
 from privrisk_spark.errors import EngineError, Fault, HierarchyError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
@@ -115,7 +121,7 @@ def read(
         elif not private:  # lines that are too long are no rows there, to Spark's reader alone
             frame = object_csv_frame(spark, table, key=key)
         if frame is None:
-            frame = spark.read.format(table.format).options(**options).load(table.path)
+            frame = spark.read.format(table.format).options(**options).load(path_for_spark(table))
         frame.schema  # noqa: B018 - a lazy reader fails here
     except (PySparkException, Py4JJavaError) as error:
         condition = _condition(error)
@@ -130,6 +136,8 @@ def read(
         raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
     if files is not None:
         refuse_others(files, frame.inputFiles(), table=table, key=key)
+    elif not local_files(table):
+        refuse_java_directory(frame.inputFiles(), table=table, key=key)
     return frame
 
 
