@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +13,14 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-Fault = Literal["throttle", "fail", "reset", "lose the answer", "cut the answer", "hang"]
+Fault = Literal["throttle", "fail", "reset", "abort", "lose the answer", "cut the answer", "hang", "deny"]
+
+
+_ANSWERS: dict[str, tuple[int, bytes]] = {
+    "throttle": (503, b"<Error><Code>SlowDown</Code></Error>"),
+    "fail": (500, b""),
+    "deny": (403, b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"),
+}
 
 
 @dataclass
@@ -68,8 +77,13 @@ def front(behind: str) -> Iterator[tuple[Front, str]]:
             if fault == "reset":
                 self.close_connection = True
                 return
-            if fault in ("throttle", "fail"):
-                code, text = (503, b"<Error><Code>SlowDown</Code></Error>") if fault == "throttle" else (500, b"")
+            if fault == "abort":  # the client's socket gets a reset (RST), not an orderly end
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+                self.close_connection = True
+                return
+            if fault in _ANSWERS:
+                code, text = _ANSWERS[fault]
                 self.send_response(code)
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()

@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.partitions import partition_texts, partition_values
-from privrisk_spark.errors import InputError, SchemaError
+from privrisk_spark.errors import Fault, InputError, SchemaError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.files import ObjectFile, files_below
 from privrisk_spark.storage.lakes.snapshot import Value
@@ -76,7 +76,7 @@ def object_files(table: Table, *, key: str) -> list[ObjectFile]:
     try:
         files = files_below(location)
     except InputError as error:  # no such bucket, or access is denied
-        raise SchemaError(f"{key}.path: {error}") from None
+        raise SchemaError([Fault(f"{key}.path", error.faults[0].rule)]) from None
     if not files:
         raise SchemaError(f"{key}.path: '{location}' cannot be read as {table.format}: there is nothing there.")
     options = {name.lower(): str(value).lower() for name, value in table.options.items()}

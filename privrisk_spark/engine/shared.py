@@ -91,7 +91,7 @@ def scratch_of(
         content = _put_probe(shared)
     except InputError as error:  # the store took nothing, so that there is nothing to come back for
         _forget(path, vault)
-        raise ConfigError([Fault(key, str(error).removesuffix("."))]) from None
+        raise ConfigError([Fault(key, error.faults[0].rule)]) from None
     except BaseException:
         _remove(shared, path, vault)
         raise

@@ -142,10 +142,8 @@ def _content(place: Location, name: str) -> bytes:
 
 
 def _is_file(place: Location) -> bool:
-    above, _, name = place.path.rpartition("/")
-    if not name:
-        return False
-    return open_store(Location(place.kind, place.container, above, place.account)).find(name) is not None
+    above, name = place.above
+    return bool(name) and open_store(above).find(name) is not None
 
 
 def _remembered(vault: Location, *, key: str) -> list[EarlierRelease]:
@@ -169,11 +167,9 @@ def _remembered(vault: Location, *, key: str) -> list[EarlierRelease]:
 
 
 def _of_manifest(manifest: Location, vaults: Sequence[Location], *, key: str) -> EarlierRelease:
-    above, _, name = manifest.path.rpartition("/")
+    above, name = manifest.above
     try:
-        digest = release_digest(
-            json.loads(_content(Location(manifest.kind, manifest.container, above, manifest.account), name))
-        )
+        digest = release_digest(json.loads(_content(above, name)))
     except (FileNotFoundError, ValueError, AttributeError):
         raise ConfigError([Fault(key, f"'{manifest}' is not the manifest of a release")]) from None
     for vault in vaults:

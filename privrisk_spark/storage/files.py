@@ -113,8 +113,7 @@ def files_below(table: Location) -> list[ObjectFile]:
     ]
     if found or not table.path:
         return found
-    above, _, name = table.path.rpartition("/")
-    root = Location(table.kind, table.container, above, table.account)
+    root, name = table.above
     alone = opened(root).find(name)
     return [] if alone is None else [ObjectFile(root, name, alone.size, alone.modified, alone.version)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import unquote, urlparse
@@ -68,12 +68,15 @@ class Location:
         Absolute with links followed on a file system, else the key's beginning without slashes at its ends.
     account : str
         Storage account of an Azure URI that names one.
+    key : str
+        Of the policy or the command that names the place, for messages.
     """
 
     kind: Kind
     container: str
     path: str
     account: str = ""
+    key: str = field(default="", compare=False, repr=False)
 
     @property
     def remote(self) -> bool:
@@ -91,7 +94,13 @@ class Location:
     def below(self, name: str) -> Location:
         """Return the place of a name below this one."""
         path = f"{self.path.rstrip('/')}/{name}" if self.path else name
-        return Location(self.kind, self.container, path, self.account)
+        return replace(self, path=path)
+
+    @property
+    def above(self) -> tuple[Location, str]:
+        """The place that it lies in, and its name there."""
+        path, _, name = self.path.rpartition("/")
+        return replace(self, path=path), name
 
     def overlaps(self, other: Location) -> bool:
         """Tell whether two places are one, or one lies in the other."""
@@ -132,7 +141,7 @@ def locate(text: str, *, key: str) -> Location:
     found = _SCHEME.match(text)
     if found is None or found[1].lower() == "file":
         path = unquote(urlparse(text).path) if found or text.startswith("file:/") else text
-        return Location("file", "", str(Path(path).resolve()))
+        return Location("file", "", str(Path(path).resolve()), key=key)
     scheme = found[1].lower()
     if scheme not in _KINDS:
         raise ConfigError([Fault(key, f"is on a file system ('{scheme}') that is not available; allowed: {_KNOWN}")])
@@ -150,4 +159,4 @@ def locate(text: str, *, key: str) -> Location:
     parts = path.rstrip("/").split("/") if path.strip("/") else []
     if any(part in ("", ".", "..") for part in parts):
         raise ConfigError([Fault(key, "must be a plain path: no empty parts, '.' or '..'")])
-    return Location(_KINDS[scheme], authority, "/".join(parts), account)
+    return Location(_KINDS[scheme], authority, "/".join(parts), account, key)

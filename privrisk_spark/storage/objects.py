@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.store import Entry, StorageError, Stored
 
@@ -25,10 +26,18 @@ _DIGEST: Final = "sha256"
 _CHUNK: Final = 8 * 2**20
 
 _BUCKET: Final = "there is no such bucket"
-_NO_BUCKET: Final = "'{}': there is no such bucket or container; make it, or mend the name."
+_NO_BUCKET: Final = "'{}': there is no such bucket or container; make it, or mend the name"
+_DENIED: Final = "access is denied"
+_NO_CREDENTIALS: Final = "there are no credentials"
 _REPLACED: Final = "'{}' was replaced or removed while it was read; run again."
 
 RETRY_SECONDS: Final = 180.0
+_PAUSES: Final = (0.1, 10.0)
+"""Seconds of the first pause before another try, which doubles, and of the longest."""
+
+
+class _LostError(StorageError):
+    """No answer came, so that nobody knows whether the request was carried out."""
 
 
 class ObjectStore:
@@ -52,11 +61,13 @@ class ObjectStore:
     ``AWS_SECRET_ACCESS_KEY``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``, ``AWS_VIRTUAL_HOSTED_STYLE_REQUEST``,
     ``AWS_SKIP_SIGNATURE``, ``AWS_ALLOW_HTTP``, likewise ``AZURE_*`` and ``GOOGLE_*``, or by the machine's role.
     Requests that meet throttling, a server's fault or a lost connection are tried again with growing pauses. A write
-    whose answer was lost may have happened: :meth:`create` and :meth:`replace` then look at what is there.
+    whose answer was lost may have happened: :meth:`create`, :meth:`replace` and :meth:`remove` look at what is there
+    before they try again.
     """
 
     def __init__(self, location: Location, *, retry_seconds: float = RETRY_SECONDS) -> None:
         self._location = location
+        self._retry_seconds = retry_seconds
         self._store = _open(location, retry_seconds)
         self._told_by: Literal["e_tag", "version"] = "version" if location.kind == "gs" else "e_tag"
 
@@ -86,7 +97,7 @@ class ObjectStore:
         """Write an object, whatever is there."""
         import obstore
 
-        with self._faults(name, writing=True):
+        with self._faults(name, "write"):
             obstore.put(self._store, name, content)
 
     def upload(self, name: str, source: Path) -> None:
@@ -95,7 +106,7 @@ class ObjectStore:
 
         with source.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        with self._faults(name, writing=True):
+        with self._faults(name, "write"):
             obstore.put(self._store, name, source, attributes={_DIGEST: digest}, chunk_size=_CHUNK)
 
     def download(self, name: str, target: Path) -> None:
@@ -165,7 +176,7 @@ class ObjectStore:
         import obstore
 
         found: list[Entry] = []
-        with self._faults(below):
+        with self._faults(below, "list"):
             for piece in obstore.list(self._store, prefix=below.rstrip("/") or None, chunk_size=1000):
                 # Consoles make an object without a name for a place that is to look like a directory.
                 found += [self._entry(one["path"], one) for one in piece if one["path"]]
@@ -178,23 +189,38 @@ class ObjectStore:
 
     def remove(self, *names: str) -> None:
         """Remove objects, many with one request; one that is not there is no error."""
+        left = list(names)
+
+        def look() -> bool | None:
+            there = {entry.name for entry in self.entries(os.path.commonpath(left).rpartition("/")[0])}
+            left[:] = [name for name in left if name in there]
+            return None if left else True
+
+        def look_at_one() -> bool | None:
+            return None if self.find(left[0]) else True
+
+        if left:
+            self._tried(lambda: self._remove(left), look if len(left) > 1 else look_at_one)
+
+    def _remove(self, names: list[str]) -> bool:
         import obstore
 
         try:
-            with self._faults(names[0] if len(names) == 1 else ""):
-                obstore.delete(self._store, list(names))
+            with self._faults(names[0] if len(names) == 1 else "", "remove"):
+                obstore.delete(self._store, names)
         except FileNotFoundError:
             # Stores that take one name a request may end at the first that is not there.
             for name in names if len(names) > 1 else ():
-                with suppress(FileNotFoundError), self._faults(name):
+                with suppress(FileNotFoundError), self._faults(name, "remove"):
                     obstore.delete(self._store, [name])
+        return True
 
     def keeps_versions(self) -> bool:
         """Tell whether the store says that it keeps what is replaced or removed; of Google's it cannot be told."""
         import obstore
 
         name = f".versions-{os.urandom(8).hex()}"
-        with self._faults(name, writing=True):
+        with self._faults(name, "write"):
             put = obstore.put(self._store, name, b"")
         self.remove(name)
         return self._location.kind != "gs" and put["version"] not in (None, "null")
@@ -203,29 +229,51 @@ class ObjectStore:
         import obstore
         from obstore import exceptions
 
-        try:
-            with self._faults(name, writing=mode == "create"):
-                try:
-                    obstore.put(self._store, name, content, mode=mode, use_multipart=False)
-                except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
-                    return self._holds(name, content)
-        except FileNotFoundError:
-            return False  # what S3 says of a version of what is gone
-        except StorageError:
-            # The answer was lost, or the server failed after all retries: what counts is what is there.
-            if self._holds(name, content):
-                return True
-            raise
-        return True
+        def put() -> bool:
+            try:
+                with self._faults(name, "write", conditional=mode != "create"):
+                    try:
+                        obstore.put(self._store, name, content, mode=mode, use_multipart=False)
+                    except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+                        return self._content(name) == content
+            except FileNotFoundError:
+                return False  # what S3 says of a version of what is gone
+            return True
 
-    def _holds(self, name: str, content: bytes) -> bool:
+        # Another try keeps its condition, so that a first one which arrives late changes nothing.
+        return self._tried(put, lambda: True if self._content(name) == content else None)
+
+    def _content(self, name: str) -> bytes | None:
         try:
-            return self.read(name).content == content
+            return self.read(name).content
         except FileNotFoundError:
-            return False
+            return None
+
+    def _tried(self, act: Callable[[], bool], look: Callable[[], bool | None]) -> bool:
+        """Carry out a request that the library does not repeat, as it might have happened.
+
+        Parameters
+        ----------
+        act : callable
+        look : callable
+            Returns the result of a request whose answer was lost, by what is there; None if it is to be tried again.
+        """
+        last, (pause, longest) = time.monotonic() + self._retry_seconds, _PAUSES
+        while True:
+            try:
+                return act()
+            except StorageError as error:
+                with suppress(_LostError):
+                    found = look()
+                    if found is not None:
+                        return found
+                if not isinstance(error, _LostError) or time.monotonic() + pause > last:
+                    raise
+            time.sleep(pause)
+            pause = min(2 * pause, longest)
 
     @contextmanager
-    def _faults(self, name: str, *, writing: bool = False) -> Iterator[None]:
+    def _faults(self, name: str, doing: str = "read", *, conditional: bool = False) -> Iterator[None]:
         from obstore import exceptions
 
         place = self._location.below(name) if name else self._location
@@ -240,26 +288,34 @@ class ObjectStore:
                 "rename or remove it."
             ) from None
         except FileNotFoundError:
-            if writing:
-                raise InputError(_NO_BUCKET.format(place)) from None
+            if doing == "write" and not conditional:
+                raise self._refused(_NO_BUCKET.format(place)) from None
             raise FileNotFoundError(str(place)) from None
-        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
-            raise InputError(
-                f"'{place}': access is denied; check the credentials in the environment of driver and tasks."
-            ) from None
         except (exceptions.BaseError, OSError, ValueError) as error:
-            if _reason(error) == _BUCKET:
-                raise InputError(_NO_BUCKET.format(place)) from None
-            raise StorageError(f"'{place}' cannot be read or written ({_reason(error)}).") from None
+            denied = isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError)
+            reason = _DENIED if denied and _NO_CREDENTIALS not in _reason(error) else _reason(error)
+            if reason == _BUCKET:
+                raise self._refused(_NO_BUCKET.format(place)) from None
+            if reason in (_DENIED, _NO_CREDENTIALS):
+                raise self._refused(
+                    f"'{place}': {reason} to {doing} in bucket or container '{place.container}'. Fix: check the "
+                    "credentials in the environment of driver and tasks, and what they allow"
+                ) from None
+            kind = _LostError if reason in _LOST else StorageError
+            raise kind(f"'{place}' cannot be read or written ({reason}).") from None
+
+    def _refused(self, rule: str) -> InputError:
+        key = self._location.key
+        return ConfigError([Fault(key, rule)]) if key else InputError(f"{rule}.")
 
 
-_OPENED: dict[tuple[int, Location], ObjectStore] = {}
+_OPENED: dict[tuple[int, Location, str], ObjectStore] = {}
 
 
 def opened(location: Location) -> ObjectStore:
     """Return this process's store of a place, which keeps its connections."""
     # The library's threads do not survive a fork, by which Spark makes workers.
-    key = (os.getpid(), location)
+    key = (os.getpid(), location, location.key)
     if key not in _OPENED:
         _OPENED[key] = ObjectStore(location)
     return _OPENED[key]
@@ -301,12 +357,21 @@ _REASONS: Final = (
     ("SlowDown", "the store throttles requests"),
     ("status code: 503", "the store throttles requests or is not available"),
     ("status code: 5", "the store's server failed"),
+    # Addresses by which a machine gets credentials of its role: asked only if the environment has none.
+    *((address, _NO_CREDENTIALS) for address in ("169.254.169.254", "169.254.170.", "metadata.google.internal")),
+    ("ExpiredToken", _DENIED),
+    ("InvalidToken", _DENIED),
+    ("status code: 401", _DENIED),
+    ("status code: 403", _DENIED),
     ("timed out", "no answer in time"),
     ("operation timed out", "no answer in time"),
     ("builder error", "an address without TLS needs AWS_ALLOW_HTTP=true, or AZURE_ or GOOGLE_ALLOW_HTTP"),
     ("error sending request", "the store cannot be reached"),
     ("connection", "the connection was lost"),
 )
+
+
+_LOST: Final = ("no answer in time", "the store cannot be reached", "the connection was lost")
 
 
 def _reason(error: BaseException) -> str:

@@ -38,8 +38,8 @@ def contents(path: str | Path) -> bytes:
 
 
 def _stored(place: Location) -> bytes:
-    above, _, name = place.path.rpartition("/")
+    above, name = place.above
     try:
-        return opened(Location(place.kind, place.container, above, place.account)).read(name).content
+        return opened(above).read(name).content
     except FileNotFoundError:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place)) from None

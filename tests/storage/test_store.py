@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from azure_server import CONTAINER
 from object_store import Front
 
 from benchmarks.s3_server import BUCKET, SECRET
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import ConfigError, InputError
 from privrisk_spark.storage.files import files_below
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.objects import ObjectStore
@@ -227,7 +228,7 @@ def test_reading_survives_what_passes(faulty: tuple[Front, ObjectStore], fault: 
     assert len(front.met) >= 3
 
 
-@pytest.mark.parametrize("fault", ["throttle", "fail", "reset", "lose the answer"])
+@pytest.mark.parametrize("fault", ["throttle", "fail", "reset", "abort", "lose the answer"])
 @pytest.mark.parametrize("how", ["write", "create", "replace"])
 def test_writing_survives_what_passes_and_knows_what_it_wrote(
     faulty: tuple[Front, ObjectStore], fault: object_store.Fault, how: str
@@ -249,6 +250,106 @@ def test_writing_survives_what_passes_and_knows_what_it_wrote(
     assert front.met[0][2] == fault
     if how == "create":
         assert not store.create("a", b"other")
+
+
+@pytest.mark.parametrize("fault", ["throttle", "fail", "reset", "abort", "lose the answer"])
+@pytest.mark.parametrize("names", [["a"], ["a", "x/b", "x/b/c", "gone"]])
+def test_remove_after_a_fault_that_passes_removes_all(
+    faulty: tuple[Front, ObjectStore], fault: object_store.Fault, names: list[str]
+) -> None:
+    front, store = faulty
+    for name in ("a", "x/b", "x/b/c", "kept"):
+        store.write(name, b"1")
+    front.first(1, fault, method="POST")
+    store.remove(*names)
+    assert front.met[0][2] == fault
+    assert not {entry.name for entry in store.entries()} & set(names)
+    assert store.find("kept") is not None
+
+
+@pytest.mark.parametrize("how", ["create", "replace"])
+def test_conditional_write_whose_connections_are_reset_for_a_while_is_tried_until_it_succeeds(
+    faulty: tuple[Front, ObjectStore], how: str
+) -> None:
+    front, _ = faulty
+    store, version = ObjectStore(Location("s3", BUCKET, uuid4().hex), retry_seconds=30), ""
+    if how == "replace":
+        store.write("a", b"old")
+        version = store.read("a").version
+    front.first(4, "abort", method="PUT")
+    assert store.create("a", b"new") if how == "create" else store.replace("a", b"new", version)
+    assert [method for method, _, fault in front.met if fault == "abort"] == ["PUT"] * 4
+    assert store.read("a").content == b"new"
+
+
+@pytest.mark.parametrize("how", ["create", "replace"])
+def test_conditional_write_after_a_reset_never_replaces_what_another_wrote(
+    faulty: tuple[Front, ObjectStore], endpoint: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process writes between the reset and the next try."""
+    front, store = faulty
+    version = ""
+    if how == "replace":
+        store.write("a", b"old")
+        version = store.read("a").version
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    other = ObjectStore(store.location, retry_seconds=2)
+
+    def plan(method: str, path: str) -> object_store.Fault | None:
+        if method != "PUT" or any(fault == "abort" for _, _, fault in front.met):
+            return None
+        other.write("a", b"of another")
+        return "abort"
+
+    front.plan = plan
+    assert not (store.create("a", b"new") if how == "create" else store.replace("a", b"new", version))
+    assert store.read("a").content == b"of another"
+
+
+def test_write_to_a_store_that_resets_all_connections_fails_after_the_stated_time(
+    faulty: tuple[Front, ObjectStore],
+) -> None:
+    front, _ = faulty
+    front.plan = lambda method, path: "abort" if method in ("PUT", "POST") else None
+    store = ObjectStore(Location("s3", BUCKET, uuid4().hex), retry_seconds=1)
+    with pytest.raises(StorageError, match="the store cannot be reached"):
+        store.create("a", b"1")
+    assert sum(method == "PUT" for method, _, _ in front.met) > 2
+
+
+@pytest.mark.parametrize("act", ["list", "read", "write", "remove"])
+def test_denied_request_names_key_bucket_and_operation_and_is_no_engine_failure(
+    faulty: tuple[Front, ObjectStore], act: str
+) -> None:
+    front, _ = faulty
+    store = ObjectStore(locate(f"s3://{BUCKET}/{uuid4().hex}", key="output.vault"), retry_seconds=2)
+    front.plan = lambda method, path: "deny"
+    acts = {
+        "list": lambda: list(store.entries()),
+        "read": lambda: store.read("a"),
+        "write": lambda: store.create("a", b"1"),
+        "remove": lambda: store.remove("a", "b"),
+    }
+    with pytest.raises(
+        ConfigError, match=rf"^output\.vault: 's3://{BUCKET}/.*': access is denied to {act} in"
+    ) as caught:
+        acts[act]()
+    assert f"'{BUCKET}'" in str(caught.value)
+    assert caught.value.exit_code == 2
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("service", ["AWS", "AZURE", "GOOGLE"])
+def test_missing_credentials_name_key_and_bucket_and_are_no_engine_failure(
+    service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in list(os.environ):
+        if name.startswith(("AWS_", "AZURE_", "AZURITE_", "GOOGLE_")) and name != "AWS_REGION":
+            monkeypatch.delenv(name)
+    uri = {"AWS": "s3://bucket/a", "AZURE": "abfss://bucket@a.dfs.core.windows.net/a", "GOOGLE": "gs://bucket/a"}
+    store = ObjectStore(locate(uri[service], key="output.path"), retry_seconds=1)
+    with pytest.raises(ConfigError, match=r"^output\.path: '\w+://.*': there are no credentials to list in .*'bucket'"):
+        list(store.entries())
 
 
 def test_a_store_that_stays_away_is_a_named_failure_without_credentials(
