@@ -33,10 +33,13 @@ def make_private(directory: Path, key: str) -> None:
     """
     with _usable(directory, key):
         directory.mkdir(parents=True, exist_ok=True, mode=_PRIVATE_DIRECTORY)
+    rule = f"must be a directory of the user who runs this: others can read '{directory}'. Name another one"
     try:
+        # As root, chmod succeeds in a directory whose owner can give the right back.
+        if directory.stat().st_uid != os.geteuid():
+            raise ConfigError([Fault(key, f"{rule}, or change its owner")])
         directory.chmod(_PRIVATE_DIRECTORY)
     except PermissionError:
-        rule = f"must be a directory of the user who runs this: others can read '{directory}'. Name another one"
         raise ConfigError([Fault(key, rule)]) from None
 
 

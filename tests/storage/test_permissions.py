@@ -42,6 +42,17 @@ def test_somebody_else_s_directory_is_refused(tmp_path: Path, monkeypatch: pytes
         permissions.make_private(tmp_path, "output.vault")
 
 
+def test_make_private_directory_of_another_user_raises_and_leaves_its_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may change the mode of any directory."""
+    tmp_path.chmod(0o755)
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(ConfigError, match=r"output.vault: must be a directory of the user who runs this.*its owner"):
+        permissions.make_private(tmp_path, "output.vault")
+    assert rights(tmp_path) == 0o755
+
+
 def test_a_public_directory_is_made_readable_and_one_that_is_there_stays(tmp_path: Path) -> None:
     tmp_path.chmod(0o750)
     permissions.make_public(tmp_path / "a" / "b", "output.path")
