@@ -18,7 +18,7 @@ from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.locks import locked
 from privrisk_spark.storage.objects import ObjectStore, opened
 from privrisk_spark.storage.scratch import SCRATCH, clear, sweep
-from privrisk_spark.storage.temporary import of_this_user
+from privrisk_spark.storage.temporary import held_directory, of_this_user
 
 __all__ = ["SPARK_LOG", "DirectoryPlace", "ResultPlace", "StorePlace", "result_place"]
 
@@ -266,10 +266,7 @@ class StorePlace:
     def held(self, run_id: str) -> Iterator[Path]:
         """Hold a directory among this machine's temporary ones, in which nothing stays."""
         path = of_this_user("privrisk-results", hashlib.sha256(str(self).encode()).hexdigest()[:16])
-        if directories.is_link(path):
-            raise ConfigError([Fault(_KEY, f"works in '{path}' on this machine, where a link is; remove it")])
-        permissions.make_private(path, _KEY)
-        with locked(path, _KEY), _scratch(path, run_id) as scratch:
+        with held_directory(path, _KEY), _scratch(path, run_id) as scratch:
             yield scratch
 
     def read(self, name: str) -> bytes | None:

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from privrisk_spark.errors import ConfigError, EngineError, Fault, InputError
+from privrisk_spark.errors import EngineError, InputError
 from privrisk_spark.runs.places import SPARK_LOG
 from privrisk_spark.storage import directories, permissions
 from privrisk_spark.storage.documents import read, state_of, sync, write_json
@@ -39,7 +39,7 @@ from privrisk_spark.storage.locks import locked
 from privrisk_spark.storage.objects import ObjectStore, opened
 from privrisk_spark.storage.scratch import SCRATCH, sweep
 from privrisk_spark.storage.store import Entry
-from privrisk_spark.storage.temporary import of_this_user
+from privrisk_spark.storage.temporary import held_directory, of_this_user
 
 __all__ = [
     "HISTORY", "IN_STORE", "PARTS", "PUBLISHED", "REMEMBERED", "STAGING", "DirectoryVault", "StoreVault", "Vault",
@@ -282,10 +282,7 @@ class StoreVault:
     def held(self, of: str, attempt: str) -> Iterator[None]:
         """Find out that the store can be written, sweep what dead runs left, and keep what this one puts there."""
         path = self.path
-        if directories.is_link(path):
-            raise ConfigError([Fault(_KEY, f"works in '{path}' on this machine, where a link is; remove it")])
-        permissions.make_private(path, _KEY)
-        with locked(path, _KEY):
+        with held_directory(path, _KEY):
             _sweep(path)
             self._wipe(path)
             self._sweep_store()

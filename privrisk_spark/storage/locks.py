@@ -40,6 +40,8 @@ def locked(directory: Path, key: str) -> Iterator[None]:
     try:
         lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, PRIVATE_FILE)
     except OSError as error:
+        if error.errno == errno.ENOENT:  # a run that has ended removed the directory meanwhile
+            raise BusyError(f"{key}: another run was at work on '{directory}'; run again.") from None
         if error.errno != errno.ELOOP:
             raise EngineError(f"{key}: '{directory}' cannot be written ({error.strerror}).") from error
         raise ConfigError([Fault(key, f"must not hold a link named '{path.name}'; remove it")]) from None

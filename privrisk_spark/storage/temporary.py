@@ -6,9 +6,15 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["PrivateDirectory", "of_this_user", "temporary_root"]
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.storage.locks import locked
+from privrisk_spark.storage.permissions import make_private
+
+__all__ = ["PrivateDirectory", "held_directory", "of_this_user", "temporary_root"]
 
 
 class PrivateDirectory:
@@ -49,3 +55,32 @@ def of_this_user(kind: str, name: str) -> Path:
         Which one.
     """
     return temporary_root().resolve() / f"{kind}-{os.geteuid()}-{name}"
+
+
+@contextmanager
+def held_directory(path: Path, key: str) -> Iterator[None]:
+    """Make and lock a private directory; it is removed at the end if nothing is left in it.
+
+    Parameters
+    ----------
+    path : Path
+        As :func:`of_this_user` returns it.
+    key : str
+        Of the policy or the command, for messages.
+
+    Raises
+    ------
+    ConfigError
+        If there is a link in its place, or it belongs to another user.
+    BusyError
+        If another process holds it.
+    """
+    if path.is_symlink():
+        raise ConfigError([Fault(key, f"works in '{path}' on this machine, where a link is; remove it")])
+    make_private(path, key)
+    try:
+        with locked(path, key):
+            yield
+    finally:
+        with suppress(OSError):  # not empty: another process holds it now, or notes are left in it
+            path.rmdir()

@@ -141,13 +141,12 @@ def test_runs_share_no_name_and_nothing_stays_on_the_machine(
         "metrics/r1~a.parquet", "metrics/r2~a.parquet",
         *(f"{of[run_id]}/{name}" for run_id in of for name in ("kept.json", "report.html", "summary.json")),
     ]  # fmt: skip
-    assert list(vault.path.iterdir()) == []
+    assert not vault.path.exists()
 
 
 def test_the_directory_of_the_machine_is_for_its_owner_alone(vault: StoreVault, tmp_path: Path) -> None:
     with place_of(vault, tmp_path).held():
         assert stat.S_IMODE(vault.path.stat().st_mode) == 0o700
-    vault.path.rmdir()
     vault.path.symlink_to(tmp_path)
     try:
         with pytest.raises(ConfigError, match="where a link is"), place_of(vault, tmp_path).held():
