@@ -102,8 +102,12 @@ class ConfigError(InputError):
             self.args = (f"{len(self.faults)} faults in the policy: {self}",)
 
 
-class OverlapError(ConfigError):
-    """A run would write where it reads; not even its status is written there."""
+class PlaceError(ConfigError):
+    """A run must not write to a place; not even its status is written there."""
+
+
+class OverlapError(PlaceError):
+    """A run would write where it reads."""
 
 
 class SchemaError(InputError):

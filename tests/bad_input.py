@@ -12,6 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from privrisk_spark.storage.locations import locate
+from privrisk_spark.storage.ownership import claim
+
 SECRET = "Xq7secret"
 """Planted as a record's value: no line of any kind may repeat it."""
 
@@ -109,8 +112,16 @@ def set_to(assignment: str) -> tuple[str, ...]:
     return (f"--set={assignment}",)
 
 
+def yours(name: str) -> Change:
+    def change(root: Path) -> None:
+        (root / name).mkdir()
+        (root / name / "report.html").write_text("yours")
+
+    return change
+
+
 def damaged_manifest(root: Path) -> None:
-    (root / "out").mkdir()
+    claim(locate(str(root / "out"), key="output.path"), "output.path", "releases", public=True)
     (root / "out" / "manifest.json").write_text(json.dumps({"sequence": "one"}))
 
 
@@ -270,6 +281,8 @@ KINDS = (
     ),
     Kind("too few rows", 1, "row", arguments=set_to("checks={row_count: {at_least: 100}}")),
     # ---- places
+    Kind("a file of yours in the output", 2, "output.path: has other content than the releases", yours("out")),
+    Kind("a file of yours in the vault", 2, "output.vault: has other content than the vault", yours("vault")),
     Kind("a file where the output goes", 2, "output.path: must be a directory", occupied("out")),
     Kind("a file where the vault goes", 2, "output.vault: must be a directory", occupied("vault")),
     Kind(
@@ -312,7 +325,10 @@ KINDS = (
         "a lock that is a link",
         2,
         "must not hold a link named '.lock'",
-        lambda root: ((root / "out").mkdir(), (root / "out" / ".lock").symlink_to(root / "table.csv")),
+        lambda root: (
+            claim(locate(str(root / "out"), key="output.path"), "output.path", "releases", public=True),
+            (root / "out" / ".lock").symlink_to(root / "table.csv"),
+        ),
     ),
     Kind("a manifest that is damaged", 1, "manifest.json' is damaged", damaged_manifest),
 )

@@ -161,7 +161,7 @@ def curves(
         run = check_run_id(policy.run_id(day) if run_id is None else run_id)
         own = with_frame(policy, table is not None)
         with directory_for(output, "curves") as (where, private):
-            place = check_request(own, where, files=pipeline.FILES, what="curves")
+            place = check_request(own, where, what="curves")
             with held(table, f"privrisk curves {own.run.name}", encrypt=False) as (spark, given):
                 if private is not None:
                     check_reach(spark, "output")

@@ -166,18 +166,13 @@ def fit(
     with named():
         from privrisk_spark.engine.session import held
         from privrisk_spark.pipelines import fit as pipeline
-        from privrisk_spark.planning.places import check_private_place
-        from privrisk_spark.runs.places import DirectoryPlace
 
         day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
         run = check_run_id(policy.run_id(day) if run_id is None else run_id)
         own = with_frame(policy, table is not None)
         pipeline.refuse_other_guarantees(own)
         with directory_for(output, "fit") as (where, private):
-            place = check_private_place(own, where, files=pipeline.FILES, what="a scheme")
-            if not isinstance(place, DirectoryPlace):
-                rule = "must be a local or mounted path: a scheme is approved in its file"
-                raise ConfigError([Fault("--output", rule)])
+            place = pipeline.check_output(own, where)
             with held(table, f"privrisk fit {own.run.name}", encrypt=False) as (spark, given):
                 if private is not None:
                     check_reach(spark, "output")

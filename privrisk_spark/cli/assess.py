@@ -67,10 +67,10 @@ def assess(
             from privrisk_spark.pipelines.assess.run import check_output
 
             place = check_output(policy, output)
-        attempt.status = None if dry_run else place.status
         if dry_run:
             echo(api.plan(None, policy, of="assess", run_id=attempt.run_id, date=day))
             return
+        attempt.tell_in(place)
         announce = echo if explain else None
         found = api.assess(None, policy, output=output, run_id=attempt.run_id, date=day, announce=announce)
     echo(found.assessment.paragraph)
@@ -97,10 +97,10 @@ def _compose(attempt: Attempt, policy: Policy, day: dt.date, output: str, *, dry
             for one in earlier_releases(policy, own=None):
                 echo(f"{one.run_id}  {one.date}  {one.manifest}")
             return
-        attempt.status = place.status
+        attempt.tell_in(place)
         with held(None, f"privrisk assess {policy.run.name}", encrypt=False) as (spark, _):
             found = composition.compose(spark, policy, place=place, run_id=attempt.run_id, date=day)
     echo(found.paragraph)
-    for name in composition.FILES[:3]:
+    for name in composition.FILES:
         echo(f"  {place.called(name)}")
     echo("  never publish them: exact figures about the table")

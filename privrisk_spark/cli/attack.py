@@ -54,7 +54,7 @@ def attack(
             from privrisk_spark.pipelines.attack.run import check_output
 
             place = check_output(policy, output)
-        attempt.status = place.status
+        attempt.tell_in(place)
         found = api.attack(
             None, policy, output=output, run_id=attempt.run_id, date=day, announce=echo if explain else None
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import shutil
 import signal
 import sys
@@ -24,15 +25,18 @@ from privrisk_spark.errors import (
     Fault,
     InputError,
     InternalError,
-    OverlapError,
+    PlaceError,
     PrivriskError,
 )
 from privrisk_spark.reporting.guide import section_of, told
 from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.ownership import is_marked
 from privrisk_spark.storage.store import StorageError
 
 if TYPE_CHECKING:
     from privrisk_spark.policy.policy import Policy
+    from privrisk_spark.runs.places import ResultPlace
+    from privrisk_spark.runs.vaults import Vault
 
 
 @dataclass
@@ -84,6 +88,11 @@ class Attempt:
         self.run_id = reading.check_run_id(policy.run_id(day) if self.asked is None else self.asked)
         return policy, policy.run.date or day
 
+    def tell_in(self, place: ResultPlace | Vault) -> None:
+        """Write from now on how the run stands to a place that was checked, if the place exists."""
+        place.claim(make=False)
+        self.status = place.status
+
 
 @contextmanager
 def attempted(run_id: str | None, log_format: LogFormat, *, told: Path | None = None) -> Iterator[Attempt]:
@@ -91,9 +100,11 @@ def attempted(run_id: str | None, log_format: LogFormat, *, told: Path | None = 
     from privrisk_spark.runs.progress import configure_logging
 
     configure_logging(log_format.value)
-    attempt = Attempt(run_id, run_id or "", told=told)
+    attempt = Attempt(run_id, run_id or "")
     try:
         with _told_by_signals():
+            _refuse_other_file(told)
+            attempt.told = told
             yield attempt
         _tell(told, attempt, phase="ended", code=0, message="The command has ended without an error.")
     except typer.Exit:
@@ -102,6 +113,18 @@ def attempted(run_id: str | None, log_format: LogFormat, *, told: Path | None = 
         _end(EngineError("stopped by a signal before the run ended."), attempt, log_format)
     except Exception as error:
         _end(_ours(error), attempt, log_format)
+
+
+def _refuse_other_file(told: Path | None) -> None:
+    """Refuse a status file that holds anything else than the status of an earlier run."""
+    try:
+        content = told.read_bytes() if told is not None and told.is_file() else b""
+        status = json.loads(content or b'{"run_id": "", "code": 0}')
+    except ValueError:
+        status = None
+    if not isinstance(status, dict) or not {"run_id", "code"} <= status.keys():
+        rule = f"must be a new file, or the status of an earlier run. Got '{told}'. Fix: name another file"
+        raise ConfigError([Fault("--status-file", rule)])
 
 
 @contextmanager
@@ -197,7 +220,7 @@ def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoRet
     else:
         echo(_line(error), err=True)
     # Where another run is at work, the status is its own.
-    places = [] if isinstance(error, BusyError | OverlapError) else [attempt.status]
+    places = [] if isinstance(error, BusyError | PlaceError) else [attempt.status]
     for place in (*places, attempt.told):
         _tell(place, attempt, phase="failed", code=error.exit_code, message=str(error), remedy=remedy)
     raise typer.Exit(error.exit_code)
@@ -225,7 +248,7 @@ def _tell(
 def _kept_log(attempt: Attempt) -> Path | Location | None:
     """Copy what a session of our own logged to where the run's status goes; it vanishes with the process else."""
     status = attempt.status
-    if "pyspark" not in sys.modules or status is None or (isinstance(status, Path) and not status.is_dir()):
+    if "pyspark" not in sys.modules or status is None or (isinstance(status, Path) and not is_marked(status)):
         return None
     from privrisk_spark.engine.session import own_log
     from privrisk_spark.runs.places import SPARK_LOG

@@ -40,7 +40,7 @@ def audit(
             from privrisk_spark.pipelines.audit import check_output
 
             place = check_output(policy, output)
-        attempt.status = place.status
+        attempt.tell_in(place)
         found = api.audit(policy, output=output, run_id=attempt.run_id, date=day, trials=trials, seed=seed)
     verdict = "passed" if found.passed else "FLAGGED"
     echo(

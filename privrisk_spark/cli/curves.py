@@ -59,12 +59,12 @@ def curves(
             from privrisk_spark.planning.places import check_request
 
             asked = request_of(shares, None if floors is None else parse_floors(floors), records)
-            place = check_request(policy, output, files=job.FILES, what="curves")
+            place = check_request(policy, output, what="curves")
             if dry_run:
                 with held(None, f"privrisk curves {policy.run.name}", encrypt=False) as (spark, _):
                     echo(job.plan_only(spark, policy, asked))
                 return
-        attempt.status = place.status
+        attempt.tell_in(place)
         found = api.curves(
             None,
             policy,

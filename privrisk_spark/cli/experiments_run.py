@@ -36,7 +36,7 @@ def run_experiments(
             from privrisk_spark.experiments import collection, run
 
             place = run.check_output(collection.named(name), policy, output)
-            attempt.status = place.status
+            attempt.tell_in(place)
         asked: dict[str, Any] = {"quick": quick, "sizes": sizes, "output": output, "run_id": attempt.run_id}
         found = api.experiment(None, policy, name, date=day, **asked)
     echo(f"Experiments on {len(found.result.findings.tables)} tables, seed {found.result.sizes['seed']}")
@@ -65,7 +65,7 @@ def run_collection(
             from privrisk_spark.experiments import collection
 
             place = collection.check_collection(output)
-            attempt.status = place.status
+            attempt.tell_in(place)
         asked: dict[str, Any] = {"quick": quick, "output": output, "run_id": attempt.run_id, "announce": echo}
         found = api.all_experiments(None, policy, date=day, **asked)
     judged = [one for part in found.result.parts for one in part.claims if one.word != "not judged"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,8 +41,12 @@ def fit(
     with attempted(run_id, log_format) as attempt:
         policy, day = attempt.policy([*(policies or []), *(config or [])], overrides, date, releasing=False)
         from privrisk_spark import api
+        from privrisk_spark.engine.failures import named
 
-        attempt.status = Path(output)
+        with named():
+            from privrisk_spark.pipelines.fit import check_output
+
+            attempt.tell_in(check_output(policy, output))
         found = api.fit(
             None, policy, output=output, run_id=attempt.run_id, date=day, announce=echo if explain else None
         )
@@ -51,8 +54,8 @@ def fit(
     if found.levels is None:
         echo(f"  {found.classes:,} classes with levels of their own")
     for name, level in (found.levels or {}).items():
-        named = policy.quasi_identifiers[name].hierarchy.named_level(level)
-        echo(f"  {name}: level {level}" + ("" if named == f"level {level}" else f", {named}"))
+        title = policy.quasi_identifiers[name].hierarchy.named_level(level)
+        echo(f"  {name}: level {level}" + ("" if title == f"level {level}" else f", {title}"))
     echo(f"  metric {found.metric}: {found.value:.8g} ({'the best of all' if found.optimal else 'not proved'})")
     echo(f"  {found.place} (never publish: exact figures; privrisk approve FILE --by NAME)")
 

@@ -127,6 +127,9 @@ def draw(
         from privrisk_spark.reporting.hierarchy_trees import draw_hierarchy
         from privrisk_spark.storage.documents import write_text
 
+        if output.exists() and not output.read_bytes().lstrip().startswith((b"<svg", b"<?xml")):
+            rule = f"must be a new file, or an SVG picture. Got '{output}'. Fix: name another file"
+            raise ConfigError([Fault("--output", rule)])
         found = hierarchies_of(source, column=column, separator=separator, overrides=overrides or [])
         if len(found) != 1:
             raise ConfigError([Fault("--column", f"is required, as there are {listing(list(found))}")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,7 @@ from privrisk_spark.cli.options import (
     Verbose,
 )
 from privrisk_spark.cli.printing import echo
+from privrisk_spark.errors import PlaceError
 
 
 def release(
@@ -72,10 +74,15 @@ def release_day(
     """Release one day's table, or plan it; ``masked`` refuses policies of another kind."""
     with attempted(run_id, log_format, told=told) as attempt:
         from privrisk_spark.runs.vaults import vault_at
+        from privrisk_spark.runs.workplace import Workplace, output_at
 
         policy, day = attempt.policy(files, overrides, date)
         _warn_of_marks(files)
-        attempt.status = None if dry_run else vault_at(policy.places.vault).status
+        if not dry_run:
+            place = Workplace(output_at(policy.places.path), vault_at(policy.places.vault), attempt.run_id)
+            with suppress(PlaceError):  # which the release raises again, after what it finds wrong before
+                place.check()
+                attempt.tell_in(place.vault)
         from privrisk_spark import api
         from privrisk_spark.policy.rules.masking import refuse_other_kinds
 

@@ -43,7 +43,7 @@ def share(
             from privrisk_spark.pipelines.share import check_output
 
             place = check_output(policy, output)
-        attempt.status = place.status
+        attempt.tell_in(place)
         found = api.share(
             None, None, policy, output=output, run_id=attempt.run_id, date=day, announce=echo if explain else None
         )

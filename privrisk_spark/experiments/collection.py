@@ -32,7 +32,6 @@ NAMES = ("examples", "dictionaries", "deciding", "recoding", "adversary", "priva
 """Every experiment, in the order they are run and told: chapter by chapter, the quick ones first."""
 
 PAGE, FIGURES, FINISHED = "experiments.html", "experiments.json", "finished.json"
-_OWN = (PAGE, FIGURES, FINISHED, "status.json", ".lock")
 
 
 def named(name: str) -> Experiment[Any]:
@@ -49,8 +48,8 @@ def check_collection(output: str) -> ResultPlace:
     ConfigError
         If it holds anything else than such results.
     """
-    place = result_place(output)
-    place.check((*_OWN, *NAMES), "experiments")
+    place = result_place(output, "experiments")
+    place.check()
     return place
 
 

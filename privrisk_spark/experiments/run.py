@@ -95,8 +95,6 @@ class Experiment(Generic[SizesT]):
         Whether it tells exact figures, which only a policy of the kind ``risk`` allows.
     check : callable
         ``check(policy)`` raises ConfigError or InputError if it cannot be run with a policy.
-    further_files : tuple of str
-        What it writes to the directory besides.
     """
 
     name: str
@@ -109,13 +107,6 @@ class Experiment(Generic[SizesT]):
     quick: SizesT
     exact: bool = True
     check: Callable[[Policy], None] = _nothing_more
-    further_files: tuple[str, ...] = ()
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Everything a run leaves in its directory."""
-        own = tuple(f"{self.name}.{ending}" for ending in ("json", "csv", "html"))
-        return (*own, "status.json", *self.further_files, ".lock")
 
     def result(self, findings: Findings, sizes: SizesT, *, date: dt.date, private: bool) -> ExperimentResult:
         """Return findings with what they were found with.
@@ -157,12 +148,12 @@ def check_output(experiment: Experiment[Any], policy: Policy | None, output: str
         If the experiment cannot be run with the policy, or it is no place for its results.
     """
     if policy is None:
-        place = result_place(output)
-        place.check(experiment.files, "experiments")
+        place = result_place(output, "experiments")
+        place.check()
         return place
     experiment.check(policy)
     checked = check_request if experiment.exact else check_private_place
-    return checked(policy, output, files=experiment.files, what="experiments")
+    return checked(policy, output, what="experiments")
 
 
 def run(

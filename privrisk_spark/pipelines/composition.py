@@ -38,7 +38,7 @@ from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
 
-FILES = ("composition.html", "measures.json", "composition.json", "status.json", "unknown_values", ".lock")
+FILES = ("composition.html", "measures.json", "composition.json")
 
 STAGES = 4
 
@@ -55,7 +55,7 @@ def check_output(policy: Policy, output: str) -> ResultPlace:
         raise ConfigError(
             [Fault("history", "is required with --history: the vaults of the releases, manifests, or lineage")]
         )
-    return check_private_place(policy, output, files=FILES, what="compositions")
+    return check_private_place(policy, output, what="compositions")
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,8 +56,6 @@ from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
 
-FILES = ("curves.json", "curves.csv", "curves.html", "status.json", "unknown_values", ".lock")
-
 STAGES = 6
 
 READ = ("table", "dictionary")

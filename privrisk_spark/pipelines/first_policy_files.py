@@ -15,11 +15,14 @@ from privrisk_spark.policy.writing import policy_text
 from privrisk_spark.reporting.profile_page import render_first_policy
 from privrisk_spark.storage.directories import is_there, resolved
 from privrisk_spark.storage.documents import write_text
-from privrisk_spark.storage.locations import is_remote
+from privrisk_spark.storage.locations import Location, is_remote
+from privrisk_spark.storage.ownership import claim, refuse_foreign
 from privrisk_spark.storage.permissions import make_private
 
 FILES = ("policy.yaml", "profile.html", "hierarchies")
 """What a directory of a first policy holds."""
+
+_KIND = "first policy"
 
 
 def first_policy_text(
@@ -83,7 +86,7 @@ def write_first_policy(proposed: Proposed, table: Mapping[str, Any], directory: 
         If there are such files and they must not be replaced.
     """
     refuse_existing(directory, table.get("path"), overwrite=overwrite)
-    make_private(directory, "--out")
+    claim(_place(directory), "--out", _KIND)
     files: dict[str, str] = {}
     for name, one in proposed.draft.proposals.items():
         if one.paths:
@@ -101,7 +104,7 @@ def write_first_policy(proposed: Proposed, table: Mapping[str, Any], directory: 
 
 
 def refuse_existing(directory: Path, table: str | None, *, overwrite: bool) -> None:
-    """Refuse a directory in the table's, and one that holds what would be written, unless it may be replaced.
+    """Refuse a directory in the table's, a foreign one, and one that holds a policy, unless it may be replaced.
 
     Parameters
     ----------
@@ -121,10 +124,15 @@ def refuse_existing(directory: Path, table: str | None, *, overwrite: bool) -> N
         if resolved(directory).is_relative_to(of_table):
             rule = f"must not lie in the table's own directory '{table}', which is read whole. Got '{directory}'"
             raise ConfigError([Fault("--out", rule)])
+    refuse_foreign(_place(directory), "--out", _KIND)
     there = [name for name in FILES if is_there(directory / name)]
     if there and not overwrite:
         rule = f"'{directory}' holds {there[0]} already; name another directory, or give --overwrite to replace it"
         raise ConfigError([Fault("--out", rule)])
+
+
+def _place(directory: Path) -> Location:
+    return Location("file", "", str(directory))
 
 
 def _file_name(column: str, number: int, files: Mapping[str, str]) -> str:

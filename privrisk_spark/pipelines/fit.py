@@ -23,14 +23,14 @@ from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.lakes import pin_tables
-from privrisk_spark.planning.places import refuse_input
+from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.planning.rules import Recoding
 from privrisk_spark.planning.schemes import fitted_partition, fitted_scheme, population_of
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.schemes import FittedPartition, FittedScheme
 from privrisk_spark.reporting.explanation import explanation
-from privrisk_spark.runs.places import ResultPlace
+from privrisk_spark.runs.places import DirectoryPlace, ResultPlace
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.deciding.local import fitted_tree
@@ -42,8 +42,6 @@ from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.tidying import collect_values_read
 
 SCHEME = "scheme.json"
-
-FILES = (SCHEME, "status.json", "unknown_values", ".lock")
 
 READ = ("table", "dictionary")
 """Parts of a policy that name the tables that are read."""
@@ -71,6 +69,20 @@ def refuse_other_guarantees(policy: Policy) -> None:
         raise ConfigError([Fault("guarantee.scheme", "is what `privrisk fit` writes; leave it out to fit one")])
 
 
+def check_output(policy: Policy, output: str) -> DirectoryPlace:
+    """Return the directory the scheme goes to.
+
+    Raises
+    ------
+    ConfigError
+        If it is no place for what stays private, or is in an object store.
+    """
+    place = check_private_place(policy, output, what="schemes")
+    if not isinstance(place, DirectoryPlace):
+        raise ConfigError([Fault("--output", "must be a local or mounted path: a scheme is approved in its file")])
+    return place
+
+
 def fit(
     spark: SparkSession,
     policy: Policy,
@@ -89,7 +101,7 @@ def fit(
     policy : Policy
         With ``guarantee.kind: k-anonymity``.
     place : ResultPlace
-        As :func:`privrisk_spark.planning.places.check_private_place` returns it.
+        As :func:`check_output` returns it.
     run_id : str
     date : date
         Business date.

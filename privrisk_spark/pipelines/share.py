@@ -77,9 +77,6 @@ from privrisk_spark.stages.tables.opening import collect_hierarchies, open_table
 from privrisk_spark.stages.tables.opening import read as open_source
 from privrisk_spark.stages.tables.tidying import collect_values_read
 
-FILES = ("decisions", "summary.json", "measures.json", "sharing.json", "report.html", "status.json", "unknown_values",
-         ".lock")  # fmt: skip
-
 STAGES = 5
 
 READ = ("table", "sharing")
@@ -95,7 +92,7 @@ def check_output(policy: Policy, output: str) -> ResultPlace:
         If the policy does not say what to share, or it is no place for what stays private.
     """
     more = list(tables_of(sharing_of(policy)).items())
-    return check_private_place(policy, output, files=FILES, what="decisions", more=more)
+    return check_private_place(policy, output, what="decisions", more=more)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from privrisk_spark.storage.directories import resolved
 from privrisk_spark.storage.locations import Location, locate
 
 
-def check_request(policy: Policy, output: str, *, files: Sequence[str], what: str) -> ResultPlace:
+def check_request(policy: Policy, output: str, *, what: str) -> ResultPlace:
     """Return the place the curves, or other exact figures, go to.
 
     Raises
@@ -24,7 +24,7 @@ def check_request(policy: Policy, output: str, *, files: Sequence[str], what: st
         If the policy's figures may not be computed exactly, or it is no place for them.
     """
     check_exact(policy, what=what)
-    return check_private_place(policy, output, files=files, what=what)
+    return check_private_place(policy, output, what=what)
 
 
 def check_exact(policy: Policy, *, what: str) -> None:
@@ -43,7 +43,7 @@ def check_exact(policy: Policy, *, what: str) -> None:
 
 
 def check_private_place(
-    policy: Policy, output: str, *, files: Sequence[str], what: str, more: Sequence[tuple[str, Table]] = ()
+    policy: Policy, output: str, *, what: str, more: Sequence[tuple[str, Table]] = ()
 ) -> ResultPlace:
     """Return a place for what never leaves the trusted zone.
 
@@ -53,7 +53,7 @@ def check_private_place(
         If it has other content, or is where the policy reads or publishes.
     """
     fault = "--output"
-    place = result_place(output)
+    place = result_place(output, what)
     here = place.location
     for key, path in () if policy.output is None else policy.output.published.items():
         if here.overlaps(locate(path, key=key)):
@@ -66,7 +66,7 @@ def check_private_place(
         faults = list(overlapping({fault: here}, f"{key}.path", there))
         if faults:
             raise ConfigError(faults)
-    place.check(files, what)
+    place.check()
     return place
 
 

@@ -6,17 +6,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from privrisk_spark.errors import CheckError
-from privrisk_spark.runs.outputs import MANIFEST, RELEASES, business_time, number_of, parsed_manifest
+from privrisk_spark.errors import CheckError, Fault, PlaceError
+from privrisk_spark.runs.outputs import KIND, MANIFEST, RELEASES, business_time, number_of, parsed_manifest
 from privrisk_spark.runs.sealing import verify
-from privrisk_spark.storage import directories, permissions
+from privrisk_spark.storage import directories, ownership, permissions
 from privrisk_spark.storage.documents import read, sync, write_json
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.locks import locked
 
 __all__ = ["LocalOutput"]
+
+_KEY: Final = "output.path"
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,22 @@ class LocalOutput:
         """Return the place of a release."""
         return self.location.below(f"{RELEASES}/{run_id}")
 
+    def check(self, run_id: str) -> None:
+        """Look at the names in the directory and its marker; no run of ours leaves a release without its manifest."""
+        ownership.refuse_foreign(self.location, _KEY, KIND)
+        target = self._target(run_id)
+        if directories.names_in(target) and not directories.is_there(target / MANIFEST):
+            rule = (
+                f"holds '{RELEASES}/{run_id}' without a manifest, so it is no release. Got '{self.root}'. "
+                "Fix: move that directory away, or use another run id"
+            )
+            raise PlaceError([Fault(_KEY, rule)])
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the directory's lock, and sweep what dead runs left."""
-        permissions.make_public(self.root, "output.path")
-        with locked(self.root, "output.path"):
+        ownership.claim(self.location, _KEY, KIND, public=True)
+        with locked(self.root, _KEY):
             directories.sweep(self.root, ".staging-*", ".*.json.*")
             yield
 
@@ -95,8 +108,7 @@ class LocalOutput:
         numbers += [] if current is None else [number_of(current)]
         complete = {"sequence": max(numbers, default=0) + 1, **manifest}
         day = business_time(manifest)
-        directories.remove(target)
-        permissions.make_public(target.parent, "output.path")
+        permissions.make_public(target.parent, _KEY)
         permissions.open_to_all(staging)
         directories.set_times(staging, day, below=True)
         write_json(staging / MANIFEST, complete, published=day)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -25,8 +26,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from privrisk_spark.errors import CheckError, EngineError
-from privrisk_spark.runs.outputs import MANIFEST, RELEASES, number_of, parsed_manifest
+from privrisk_spark.runs.outputs import KIND, MANIFEST, RELEASES, number_of, parsed_manifest
 from privrisk_spark.runs.sealing import release_digest, verify_files
+from privrisk_spark.storage import ownership
 from privrisk_spark.storage.directories import files_below
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
@@ -35,7 +37,7 @@ from privrisk_spark.storage.store import Store
 __all__ = ["ObjectOutput"]
 
 _CLAIMS: Final = ".publishing"
-_REACH: Final = ".reach"
+_KEY: Final = "output.path"
 _CHUNK: Final = 8 * 2**20
 _AT_ONCE: Final = 16
 """Manifests that are read at once."""
@@ -73,11 +75,16 @@ class ObjectOutput:
         """Return the place of a release."""
         return self.location.below(_of(run_id))
 
+    def check(self, run_id: str) -> None:  # noqa: ARG002 - files of a stopped attempt have no manifest yet
+        """Look at the marker, or at the names if there is none."""
+        ownership.refuse_foreign(self.location, _KEY, KIND)
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Find out that the store can be written; nobody is kept from it."""
-        self._store.write(_REACH, b"")
-        self._store.remove(_REACH)
+        probe = ownership.probe_name(secrets.token_hex(8))
+        self._store.write(probe, b"")
+        self._store.remove(probe)
         yield
 
     def published(self, run_id: str) -> dict[str, Any] | None:
@@ -109,6 +116,9 @@ class ObjectOutput:
     def commit(self, run_id: str, staging: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Publish as the module says; of attempts that make the same release, the first one's number stands."""
         store, digest = self._store, release_digest(manifest)
+        # Not before: the time of the marker would tell how long the first run took.
+        if not store.create(ownership.MARKER, ownership.marker_text(KIND).encode()):
+            self.check(run_id)
         if not store.create(_claim(run_id), json.dumps({"run_id": run_id, "release": digest}).encode()):
             raise CheckError(
                 f"another attempt of run id {run_id}, which makes another release, publishes at '{self.of(run_id)}', "

@@ -22,10 +22,12 @@ from typing import Any, Protocol
 from privrisk_spark.errors import CheckError
 from privrisk_spark.storage.locations import Location
 
-__all__ = ["MANIFEST", "RELEASES", "Output", "business_time", "number_of", "parsed_manifest"]
+__all__ = ["KIND", "MANIFEST", "RELEASES", "Output", "business_time", "number_of", "parsed_manifest"]
 
 MANIFEST = "manifest.json"
 RELEASES = "releases"
+KIND = "releases"
+"""What an output keeps, for its marker."""
 
 
 class Output(Protocol):
@@ -41,6 +43,15 @@ class Output(Protocol):
 
     def of(self, run_id: str) -> Location:
         """Return the place of a release."""
+
+    def check(self, run_id: str) -> None:
+        """Refuse a place, or a release directory, that other programs or the user filled; change nothing.
+
+        Raises
+        ------
+        PlaceError
+            Naming the place.
+        """
 
     def held(self) -> AbstractContextManager[None]:
         """Find out that it can be written, and keep others from it if that is possible.

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from privrisk_spark.errors import ConfigError, Fault
-from privrisk_spark.storage import directories, permissions
+from privrisk_spark.storage import directories, ownership, permissions
 from privrisk_spark.storage.documents import read, write_json, write_text
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.locks import locked
@@ -55,21 +54,17 @@ class ResultPlace(Protocol):
     def called(self, name: str) -> str:
         """Return where something in it is to be found, for messages."""
 
-    def check(self, files: Sequence[str], what: str) -> None:
-        """Refuse a place that holds anything but the files of earlier runs.
-
-        Parameters
-        ----------
-        files : sequence of str
-            Their names, and those of their directories.
-        what : str
-            What such runs make, for messages.
+    def check(self) -> None:
+        """Refuse a place that other programs or the user filled; change nothing.
 
         Raises
         ------
-        ConfigError
-            If it does.
+        PlaceError
+            Naming the place.
         """
+
+    def claim(self, *, make: bool = True) -> None:
+        """Make and mark the place; without ``make`` only mark a directory that exists."""
 
     def check_writable(self) -> None:
         """Refuse a place that this user may not write to; nothing stays of it.
@@ -105,8 +100,14 @@ class ResultPlace(Protocol):
         """Put a directory in place of that of an earlier run, which goes even if there is nothing to put there."""
 
 
-def result_place(output: str) -> ResultPlace:
+def result_place(output: str, kind: str) -> ResultPlace:
     """Return the place that ``--output`` names; nothing is looked at or made.
+
+    Parameters
+    ----------
+    output : str
+    kind : str
+        What runs keep there, such as "assessments".
 
     Raises
     ------
@@ -114,7 +115,7 @@ def result_place(output: str) -> ResultPlace:
         If it is on a file system that is not available, or holds credentials.
     """
     place = locate(output, key=_KEY)
-    return StorePlace(place) if place.remote else DirectoryPlace(Path(place.path))
+    return StorePlace(place, kind) if place.remote else DirectoryPlace(Path(place.path), kind)
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,12 @@ class DirectoryPlace:
     ----------
     path : Path
         Resolved.
+    kind : str
+        What runs keep there.
     """
 
     path: Path
+    kind: str
 
     def __str__(self) -> str:
         """Return the path."""
@@ -154,21 +158,19 @@ class DirectoryPlace:
 
     def below(self, name: str) -> DirectoryPlace:
         """Return a directory in this one."""
-        return DirectoryPlace(self.path / name)
+        return DirectoryPlace(self.path / name, self.kind)
 
     def called(self, name: str) -> str:
         """Return its path."""
         return str(self.path / name)
 
-    def check(self, files: Sequence[str], what: str) -> None:
-        """Refuse a file in its place, and other content."""
-        if not directories.is_there(self.path):
-            return
-        known = {*files, SPARK_LOG}
-        drafts = (SCRATCH, *(f".{name.split('.')[0]}." for name in files if "." in name[1:]))
-        names = directories.names_in(self.path)
-        if not (directories.is_directory(self.path) and all(one in known or one.startswith(drafts) for one in names)):
-            raise _other_content(what)
+    def check(self) -> None:
+        """Look at its names and its marker."""
+        ownership.refuse_foreign(self.location, _KEY, self.kind)
+
+    def claim(self, *, make: bool = True) -> None:
+        """Write its marker."""
+        ownership.claim(self.location, _KEY, self.kind, make=make)
 
     def check_writable(self) -> None:
         """Look at the rights of the directory, or of that which it would be made in."""
@@ -176,15 +178,12 @@ class DirectoryPlace:
 
     @contextmanager
     def held(self, run_id: str) -> Iterator[Path]:
-        """Hold the directory's lock, and close it to others at the end."""
-        permissions.make_private(self.path, _KEY)
+        """Hold the directory's lock."""
+        self.claim()
         with locked(self.path, _KEY):
             directories.remove(self.path / SPARK_LOG)
-            try:
-                with _scratch(self.path, run_id) as scratch:
-                    yield scratch
-            finally:
-                permissions.close(self.path)
+            with _scratch(self.path, run_id) as scratch:
+                yield scratch
 
     def read(self, name: str) -> bytes | None:
         """Return a document, or None."""
@@ -203,7 +202,8 @@ class DirectoryPlace:
         write_json(self.path / name, document)
 
     def put_directory(self, source: Path, name: str) -> None:
-        """Rename it."""
+        """Close it to others, and rename it."""
+        permissions.close(source)
         directories.put_in_place(source, self.path / name)
 
 
@@ -215,9 +215,12 @@ class StorePlace:
     ----------
     location : Location
         Not of kind ``file``.
+    kind : str
+        What runs keep there.
     """
 
     location: Location
+    kind: str
 
     def __str__(self) -> str:
         """Return the URI."""
@@ -244,21 +247,23 @@ class StorePlace:
 
     def below(self, name: str) -> StorePlace:
         """Return a prefix that begins with this one."""
-        return StorePlace(self.location.below(name))
+        return StorePlace(self.location.below(name), self.kind)
 
     def called(self, name: str) -> str:
         """Return its URI."""
         return str(self.location.below(name))
 
-    def check(self, files: Sequence[str], what: str) -> None:
-        """Refuse other content."""
-        known = {*files, _STATUS, _IN_STORE}
-        if any(entry.name.partition("/")[0] not in known for entry in self._store.entries()):
-            raise _other_content(what)
+    def check(self) -> None:
+        """Look at its names and its marker."""
+        ownership.refuse_foreign(self.location, _KEY, self.kind)
+
+    def claim(self, *, make: bool = True) -> None:
+        """Write its marker."""
+        ownership.claim(self.location, _KEY, self.kind, make=make)
 
     def check_writable(self) -> None:
         """Write an object, and remove it."""
-        probe = f"{_STATUS}/.reach-{uuid.uuid4().hex[:16]}"
+        probe = f"{_STATUS}/{ownership.probe_name(uuid.uuid4().hex[:16])}"
         self._store.write(probe, b"")
         self._store.remove(probe)
 
@@ -266,8 +271,10 @@ class StorePlace:
     def held(self, run_id: str) -> Iterator[Path]:
         """Hold a directory among this machine's temporary ones, in which nothing stays."""
         path = of_this_user("privrisk-results", hashlib.sha256(str(self).encode()).hexdigest()[:16])
-        with held_directory(path, _KEY), _scratch(path, run_id) as scratch:
-            yield scratch
+        with held_directory(path, _KEY):
+            self.claim()
+            with _scratch(path, run_id) as scratch:
+                yield scratch
 
     def read(self, name: str) -> bytes | None:
         """Return a document, or None."""
@@ -307,7 +314,3 @@ def _scratch(directory: Path, run_id: str) -> Iterator[Path]:
         yield scratch
     finally:
         clear(scratch)
-
-
-def _other_content(what: str) -> ConfigError:
-    return ConfigError([Fault(_KEY, f"has other content than the {what} of an earlier run; name a new directory")])

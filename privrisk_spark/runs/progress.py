@@ -17,10 +17,10 @@ from privrisk_spark.errors import printable
 from privrisk_spark.results.release import StageRecord
 from privrisk_spark.runs.terminal import Tasks, log_handler, shown
 from privrisk_spark.runs.verbosity import ASKED
-from privrisk_spark.storage.directories import is_directory
 from privrisk_spark.storage.documents import write_json
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
+from privrisk_spark.storage.ownership import is_marked
 
 LOGGER = logging.getLogger("privrisk_spark")
 
@@ -195,15 +195,15 @@ def write_status(
     Parameters
     ----------
     place : Path or Location
-        A directory, whose ``status.json`` is replaced once it is there; or a place in a store, which gets a file of the
-        run's own.
+        A directory, whose ``status.json`` is replaced if the directory is marked as ours; or a place in a store, which
+        gets a file of the run's own.
     run_id, phase, code, message, remedy
         As :func:`status_of` has them.
     """
     document = status_of(run_id, phase=phase, code=code, message=message, remedy=remedy)
     if isinstance(place, Location):
         open_store(place).write(f"{run_id}.json", json.dumps(document, indent=2, ensure_ascii=False).encode())
-    elif is_directory(place):
+    elif is_marked(place):
         write_json(place / "status.json", document)
 
 

@@ -32,7 +32,7 @@ from typing import Any, Final, Protocol
 
 from privrisk_spark.errors import EngineError, InputError
 from privrisk_spark.runs.places import SPARK_LOG
-from privrisk_spark.storage import directories, permissions
+from privrisk_spark.storage import directories, ownership, permissions
 from privrisk_spark.storage.documents import read, state_of, sync, write_json
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.locks import locked
@@ -62,6 +62,7 @@ IN_STORE: Final = "scratch"
 """Directory of a vault in a store for intermediate results."""
 
 _KEY: Final = "output.vault"
+_KIND: Final = "vault"
 _RUNS, _STATUS, _KEPT, _ELSEWHERE = "runs", "status", "kept.json", "scratch-elsewhere"
 _OF_ALL: Final = ("metrics",)
 """Directories that runs share: every file has a name of its own."""
@@ -91,6 +92,18 @@ class Vault(Protocol):
     @property
     def status(self) -> Path | Location:
         """Where runs say how they stand; see :func:`privrisk_spark.runs.progress.write_status`."""
+
+    def check(self) -> None:
+        """Refuse a place that other programs or the user filled; change nothing.
+
+        Raises
+        ------
+        PlaceError
+            Naming the place.
+        """
+
+    def claim(self, *, make: bool = True) -> None:
+        """Make and mark the place; without ``make`` only mark a directory that exists."""
 
     def held(self, of: str, attempt: str) -> Any:
         """Hold it while an attempt of a run puts its files there.
@@ -183,16 +196,21 @@ class DirectoryVault:
         """The directory itself."""
         return self.path
 
+    def check(self) -> None:
+        """Look at its names and its marker."""
+        ownership.refuse_foreign(self.location, _KEY, _KIND)
+
+    def claim(self, *, make: bool = True) -> None:
+        """Write its marker."""
+        ownership.claim(self.location, _KEY, _KIND, make=make)
+
     @contextmanager
     def held(self, of: str, attempt: str) -> Iterator[None]:  # noqa: ARG002 - as the protocol has it
         """Hold the directory's lock, and sweep what dead runs left."""
-        permissions.make_private(self.path, _KEY)
+        self.claim()
         with locked(self.path, _KEY):
             _sweep(self.path)
-            try:
-                yield
-            finally:
-                permissions.close(self.path)
+            yield
 
     def read(self, name: str) -> bytes | None:
         """Return a document, or None."""
@@ -201,6 +219,7 @@ class DirectoryVault:
     def write(self, name: str, document: Mapping[str, Any]) -> None:
         """Replace a document atomically and durably."""
         path = self.path / name
+        self.claim()
         permissions.make_private(path.parent, _KEY)
         write_json(path, document)
 
@@ -231,6 +250,7 @@ class DirectoryVault:
         target = self.path / HISTORY / of
         write_json(source / REMEMBERED, document)
         permissions.make_private(target.parent, _KEY)
+        permissions.close(source)
         directories.put_in_place(source, target)
         sync(target.parent)
 
@@ -278,11 +298,20 @@ class StoreVault:
         """Directory of the states of all runs."""
         return self.location.below(_STATUS)
 
+    def check(self) -> None:
+        """Look at its names and its marker."""
+        ownership.refuse_foreign(self.location, _KEY, _KIND)
+
+    def claim(self, *, make: bool = True) -> None:
+        """Write its marker."""
+        ownership.claim(self.location, _KEY, _KIND, make=make)
+
     @contextmanager
     def held(self, of: str, attempt: str) -> Iterator[None]:
         """Find out that the store can be written, sweep what dead runs left, and keep what this one puts there."""
         path = self.path
         with held_directory(path, _KEY):
+            self.claim()
             _sweep(path)
             self._wipe(path)
             self._sweep_store()
@@ -379,7 +408,7 @@ class StoreVault:
 
     def _now(self) -> float:
         """The time by the store's clock, which is that of its entries; the store can be written."""
-        probe = f".reach-{secrets.token_hex(8)}"
+        probe = ownership.probe_name(secrets.token_hex(8))
         self._store.write(probe, b"")
         found = self._store.find(probe)
         self._store.remove(probe)

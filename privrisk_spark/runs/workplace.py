@@ -16,7 +16,7 @@ from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.outputs import MANIFEST, Output
 from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.runs.vaults import HISTORY, STAGING, Vault
-from privrisk_spark.storage import directories
+from privrisk_spark.storage import directories, permissions
 from privrisk_spark.storage.documents import write_json
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.opening import open_store
@@ -150,6 +150,17 @@ class Workplace:
         found = {} if content is None else json.loads(content)
         return found[what] if found.get("output.path") == str(self.output) else None
 
+    def check(self) -> None:
+        """Refuse an output or a vault that other programs or the user filled; change nothing.
+
+        Raises
+        ------
+        PlaceError
+            Naming the key and the place.
+        """
+        self.output.check(self.run_id)
+        self.vault.check()
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold output and vault: sweep what dead runs left, make fresh directories, remove them at the end.
@@ -207,6 +218,7 @@ class Workplace:
 
     def swap_into_vault(self, source: Path, name: str) -> None:
         """Put a directory in the vault in place of the one of an earlier run, which goes even if this run has none."""
+        permissions.close(source)
         target, old = self.private / name, self.scratch / f"old-{name}"
         directories.put_in_place(target, old)
         directories.put_in_place(source, target)

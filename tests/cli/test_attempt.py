@@ -22,6 +22,15 @@ from privrisk_spark.cli.attempt import attempted, told_errors
 from privrisk_spark.cli.options import LogFormat
 from privrisk_spark.errors import BusyError, CheckError, ConfigError, Fault
 from privrisk_spark.storage import documents
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.ownership import claim
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Path:
+    """A directory of a run."""
+    claim(Location("file", "", str(tmp_path)), "output.vault", "vault")
+    return tmp_path
 
 
 @pytest.fixture(autouse=True)
@@ -79,13 +88,13 @@ def ended(act: Callable[[], None], status: Path | None, form: LogFormat = LogFor
 
 @pytest.mark.parametrize(("act", "code", "said"), ENDS)
 def test_every_end_is_a_line_a_code_and_a_status(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], act: Callable[[], None], code: int, said: str
+    vault: Path, capsys: pytest.CaptureFixture[str], act: Callable[[], None], code: int, said: str
 ) -> None:
-    assert ended(act, tmp_path) == code
+    assert ended(act, vault) == code
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"privrisk: {said}")
     assert "hunter2" not in line
-    status = json.loads((tmp_path / "status.json").read_text())
+    status = json.loads((vault / "status.json").read_text())
     assert (status["run_id"], status["phase"], status["code"]) == ("r1", "failed", code)
     assert status["what_to_do"]
 
@@ -97,9 +106,9 @@ def test_a_fault_of_ours_names_its_lines(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize(("act", "code", "said"), ENDS)
 def test_as_json_it_is_an_object(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], act: Callable[[], None], code: int, said: str
+    vault: Path, capsys: pytest.CaptureFixture[str], act: Callable[[], None], code: int, said: str
 ) -> None:
-    assert ended(act, tmp_path, LogFormat.json) == code
+    assert ended(act, vault, LogFormat.json) == code
     (line,) = capsys.readouterr().err.splitlines()
     found = json.loads(line)
     assert found["message"].startswith(said)
@@ -108,13 +117,13 @@ def test_as_json_it_is_an_object(
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS])
 def test_a_status_that_cannot_be_written_changes_no_code(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, number: int
+    vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(documents.os, "fsync", fail)
-    assert ended(check, tmp_path) == 1
+    assert ended(check, vault) == 1
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "privrisk: Not published."
     assert len(said) == 2

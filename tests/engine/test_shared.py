@@ -89,14 +89,16 @@ def test_parts_go_where_all_reach_them(
 def test_a_place_of_findings_in_a_store_serves_where_workers_see_no_disk(
     reached: list[tuple[str, str]], tmp_path: Path
 ) -> None:
-    policy, place = parse(RISK), result_place("s3://bucket/findings")
+    policy, place = parse(RISK), result_place("s3://bucket/findings", "assessments")
     with scratch_of(at("local[2]"), policy, scratch(tmp_path), place=place) as held:
         assert held.shared is None
     with scratch_of(at("spark://m"), policy, tmp_path / ".scratch-r1~a", place=place) as held:
         assert str(held.shared) == "s3://bucket/findings/scratch/scratch-r1~a"
     assert reached == [(str(held.shared), "--output")]
     reached.clear()
-    with scratch_of(at("spark://m"), policy, tmp_path / ".scratch-r1~a", place=result_place(str(tmp_path))):
+    with scratch_of(
+        at("spark://m"), policy, tmp_path / ".scratch-r1~a", place=result_place(str(tmp_path), "assessments")
+    ):
         assert reached == [(str(tmp_path / ".scratch-r1~a"), "--output")], "a command without a vault names none"
 
 
@@ -115,7 +117,7 @@ def test_a_wrong_bucket_is_named_and_leaves_no_note_that_would_have_the_next_run
     assert endpoint
     monkeypatch.setattr(shared, "own_directory", lambda: tmp_path)
     policy = parse(changed(RISK, ("run.scratch", "s3://no-such-bucket/x")))
-    place, vault = result_place(str(tmp_path / "findings")), vault_in(STORE)
+    place, vault = result_place(str(tmp_path / "findings"), "assessments"), vault_in(STORE)
     rule = r"run\.scratch: 's3://no-such-bucket/x/scratch-r1~\w+/probe': there is no such bucket or container; make it"
     with (
         pytest.raises(ConfigError, match=rule),

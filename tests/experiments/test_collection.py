@@ -31,7 +31,16 @@ DAY = dt.date(2026, 1, 2)
 
 
 def run_few(place: Path | str, told: list[str], *, quick: bool = True, date: dt.date = DAY) -> None:
-    run_all(None, None, place=result_place(str(place)), run_id="t", date=date, quick=quick, names=FEW, tell=told.append)
+    run_all(
+        None,
+        None,
+        place=result_place(str(place), "experiments"),
+        run_id="t",
+        date=date,
+        quick=quick,
+        names=FEW,
+        tell=told.append,
+    )
 
 
 def test_every_experiment_is_among_them() -> None:
@@ -58,9 +67,9 @@ def test_in_a_store_what_is_finished_is_not_run_again_either(endpoint: str, tmp_
     told.clear()
     run_few(str(store.location), told)
     assert all(sentence.endswith("was finished before.") for sentence in told)
-    store.write("notes.txt", b"mine")
+    ObjectStore(store.location.below("other")).write("notes.txt", b"mine")
     with pytest.raises(ConfigError, match="has other content than the experiments of an earlier run"):
-        check_collection(str(store.location))
+        check_collection(str(store.location.below("other")))
 
 
 def test_what_is_finished_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,10 +144,12 @@ def test_all_of_them_run(tmp_path: Path) -> None:
 def test_experiments_on_generated_data_alone_say_why_a_policy_is_not_used(tmp_path: Path) -> None:
     policy = load([str(Path(__file__).resolve().parents[2] / "conf" / "demo.yaml")], environment={"DEMO": "demo"})
     for name in ("examples", "dictionaries", "sharing"):
-        asked = collection.Asked.of(name, policy, result_place(str(tmp_path)), quick=True)
+        asked = collection.Asked.of(name, policy, result_place(str(tmp_path), "experiments"), quick=True)
         assert asked.policy is None
         assert "takes no policy" in asked.why_not
-    assert collection.Asked.of("deciding", policy, result_place(str(tmp_path)), quick=True).policy is policy
+    assert (
+        collection.Asked.of("deciding", policy, result_place(str(tmp_path), "experiments"), quick=True).policy is policy
+    )
     assert policy.output is not None
     with pytest.raises(ConfigError, match=r"must be neither output\.path"):
-        collection.Asked.of("deciding", policy, result_place(policy.output.path), quick=True)
+        collection.Asked.of("deciding", policy, result_place(policy.output.path, "experiments"), quick=True)

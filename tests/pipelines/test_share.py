@@ -36,6 +36,7 @@ from privrisk_spark.policy.reading import load
 from privrisk_spark.policy.sharing import PropagatedTrust
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
+from privrisk_spark.storage.ownership import MARKER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -609,7 +610,7 @@ def test_no_value_of_a_profile_leaves_the_private_files(by_common_friends: Decid
     assert "zQx" not in ended.out + ended.err + "".join(plans)
     assert "zQx" not in (ended.directory / "status.json").read_text()
     assert "zQx" not in (ended.directory / "measures.json").read_text()
-    assert not [path for path in ended.directory.iterdir() if path.name.startswith(".")]
+    assert not [path for path in ended.directory.iterdir() if path.name.startswith(".") and path.name != MARKER]
     assert ended.directory.stat().st_mode & 0o777 == 0o700
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in (ended.directory / "decisions").iterdir())
 

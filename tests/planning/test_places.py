@@ -27,4 +27,4 @@ def test_exact_figures_do_not_lie_in_a_table_for_releases(tmp_path: Path, inside
     named = ("output.lake", {"format": "delta", "path": str(lake)})
     policy = parse(changed(RISK, ("output.format", "parquet"), named))
     with pytest.raises(ConfigError, match=r"--output: must be neither output.lake.path nor inside nor around it"):
-        check_private_place(policy, str(lake / inside), files=(), what="curves")
+        check_private_place(policy, str(lake / inside), what="curves")

@@ -22,6 +22,7 @@ from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.sealing import release_digest, sealed, verify_files
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.opening import open_store
+from privrisk_spark.storage.ownership import MARKER
 from privrisk_spark.storage.store import Entry, Store, Stored
 
 PLACE = Location("s3", "bucket", "out")
@@ -214,7 +215,7 @@ def test_whoever_comes_between_two_attempts_each_release_is_whole(case: str, old
         files = dict(before)
         turns = Turns(files, [attempt(first), attempt(second)])
         turns.play(order, lambda files=files: check(files, made))
-        assert not [name for name in files if name.startswith(".")], "no claim stays"
+        assert not [name for name in files if name.startswith(".publishing")], "no claim stays"
         refused = [isinstance(ended, CheckError) for ended in turns.ended]
         if case == "one run id, two releases":
             assert sorted(refused) == [False, True]
@@ -282,7 +283,7 @@ def test_stopped_before_any_request_the_next_run_finds_all_or_nothing(by: str, t
             ends.add("refused first" if refused else "published")
         check(files, made)
         if run_id == "a":
-            assert not [name for name in files if name.startswith(".")], "no claim stays"
+            assert not [name for name in files if name.startswith(".publishing")], "no claim stays"
         if seen:
             assert "releases/a/manifest.json" in files
         if left[0] > 0:
@@ -367,6 +368,6 @@ def test_releases_of_a_real_store(endpoint: str, tmp_path: Path) -> None:
     assert output.read("a", "none") is None
     assert str(output.of("a")) == f"{place}/releases/a"
     store = open_store(place)
-    assert [entry.name for entry in store.entries() if entry.name.startswith(".")] == []
+    assert [entry.name for entry in store.entries() if entry.name.startswith(".")] == [MARKER]
     store.write("releases/dead/data/part-00000.parquet", b"")
     assert output.without_manifest("a") == ["dead"]

@@ -27,6 +27,7 @@ from privrisk_spark.runs.witnesses import Witness, look, record_witness
 from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
+from privrisk_spark.storage.ownership import MARKER
 from privrisk_spark.storage.store import StorageError
 
 
@@ -138,7 +139,7 @@ def test_runs_share_no_name_and_nothing_stays_on_the_machine(
     assert (first.left("report.html"), second.left("report.html")) == (b"of r1", b"of r2")
     of = {place.run_id: f"runs/{place.slug}/{place.attempt}" for place in (first, second)}
     assert names(store) == [
-        "metrics/r1~a.parquet", "metrics/r2~a.parquet",
+        MARKER, "metrics/r1~a.parquet", "metrics/r2~a.parquet",
         *(f"{of[run_id]}/{name}" for run_id in of for name in ("kept.json", "report.html", "summary.json")),
     ]  # fmt: skip
     assert not vault.path.exists()
@@ -168,7 +169,8 @@ def test_what_a_failed_attempt_left_is_by_itself_and_goes_a_day_later(
 
     with pytest.raises(RuntimeError):
         fail()
-    (left,) = names(store)
+    marker, left = names(store)
+    assert marker == MARKER
     assert left == f"runs/{place.slug}/{place.attempt}/decisions/part-a", "to be looked at"
     again = place_of(StoreVault(vault.location), tmp_path)
     run(again, **{"decisions__part-b": "of the second"})
@@ -291,6 +293,7 @@ def test_attempts_that_remember_at_once_never_mix_their_records(vault: StoreVaul
 def test_what_dead_runs_left_goes_after_a_day_and_what_is_named_stays(
     vault: StoreVault, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    vault.claim()
     for name in ("scratch/dead~1/part", "history/r0~a/records-old/part", "history/r0~a/records-new/part"):
         store.write(name, b"values")
     store.write("history/r0~a/release-ab.json", json.dumps({"records": "records-new"}).encode())
@@ -316,6 +319,7 @@ def test_what_dead_runs_left_goes_after_a_day_and_what_is_named_stays(
     with place_of(vault, tmp_path).held():
         pass
     assert names(store) == [
+        MARKER,
         "history/r0~a/records-new/part", "history/r0~a/release-ab.json", "history/r9~a/records/part", *notes[1:],
         "status/r1.json",
     ]  # fmt: skip
@@ -324,6 +328,7 @@ def test_what_dead_runs_left_goes_after_a_day_and_what_is_named_stays(
 
 def test_the_time_is_that_of_the_store(vault: StoreVault, store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose clock is a week ahead takes nobody for dead."""
+    vault.claim()
     store.write("scratch/live~1/part", b"values")
     ahead = time.time() + 7 * 24 * 3600
     monkeypatch.setattr(vaults.time, "time", lambda: ahead)

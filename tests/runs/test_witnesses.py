@@ -54,8 +54,8 @@ def test_what_an_earlier_version_kept_is_read(tmp_path: Path):
     "name", ["charges", "releases", "releases/r1", "releases/r1/manifest.json", "charges/kept.json"]
 )
 def test_what_may_not_be_read_is_not_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
-    publish(tmp_path, "r1")
     record_witness(DirectoryVault(tmp_path), ONE)
+    publish(tmp_path, "r1")
     (kept,) = (tmp_path / "charges").iterdir()
     kept.rename(tmp_path / "charges" / "kept.json")
     forbidden = tmp_path / name

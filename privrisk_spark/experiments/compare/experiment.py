@@ -131,5 +131,4 @@ EXPERIMENT = Experiment(
     usual=CompareSizes(),
     quick=CompareSizes.quick(),
     check=check,
-    further_files=("unknown_values",),
 )

@@ -52,5 +52,4 @@ EXPERIMENT = Experiment(
     stages_of_policy=2,
     usual=Sizes(),
     quick=Sizes(rows=300, attributes=3, records=60, searches=2),
-    further_files=("unknown_values",),
 )

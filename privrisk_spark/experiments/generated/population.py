@@ -35,8 +35,10 @@ from privrisk_spark.experiments.generated.country import (
     invented_country,
     person_names,
 )
-from privrisk_spark.storage.directories import is_there, make_plainly, sweep
+from privrisk_spark.storage.directories import make_plainly, sweep
 from privrisk_spark.storage.documents import write_plainly
+from privrisk_spark.storage.locations import locate
+from privrisk_spark.storage.ownership import claim
 
 MANIFEST = "SYNTHETIC.md"
 COMPLETE = "Status: complete"
@@ -304,15 +306,8 @@ class _Parts:
 
 def _claim(root: Path) -> Path:
     """Make the directory ours, or refuse it; the manifest says incomplete until the end."""
-    manifest = root / MANIFEST
-    for name in ("population", "table"):
-        if is_there(root / name) and not is_there(manifest):
-            raise InputError(
-                f"{root} must be a new directory, or one this function filled (it has {MANIFEST}). "
-                f"It holds '{name}' from elsewhere."
-            )
-    make_plainly(root)
-    write_plainly(manifest, "# SYNTHETIC data\n\nStatus: incomplete; generate it again.\n")
+    claim(locate(str(root), key="directory"), "directory", "synthetic data", public=True)
+    write_plainly(root / MANIFEST, "# SYNTHETIC data\n\nStatus: incomplete; generate it again.\n")
     return root
 
 

@@ -133,5 +133,4 @@ EXPERIMENT = Experiment(
     quick=PrivacySizes(rows=2_000, large=20_000, attributes=3, records=20, runs=1),
     exact=False,
     check=check,
-    further_files=("unknown_values",),
 )

@@ -76,5 +76,4 @@ EXPERIMENT = Experiment(
     usual=RecodingSizes(),
     quick=RecodingSizes(rows=300, attributes=3, records=60),
     check=check,
-    further_files=("unknown_values",),
 )

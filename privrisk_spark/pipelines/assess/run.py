@@ -53,16 +53,6 @@ from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_strangers, collect_vocabularies
 from privrisk_spark.stages.tables.materialize import collect_codes
 
-FILES = (
-    "measures.json",
-    "assessment.json",
-    "report.html",
-    "status.json",
-    *RECORDS.values(),
-    "unknown_values",
-    ".lock",
-)
-
 STAGES = 9
 
 READ = ("table", "assess")
@@ -84,7 +74,7 @@ def check_output(policy: Policy, output: str) -> ResultPlace:
         read_too.append((RELEASE, policy.assess.release))
     if policy.assess.population is not None:
         read_too.append((POPULATION, policy.assess.population))
-    return check_private_place(policy, output, files=FILES, what="assessments", more=read_too)
+    return check_private_place(policy, output, what="assessments", more=read_too)
 
 
 def assess(

@@ -61,8 +61,6 @@ from privrisk_spark.stages.assessing.attack import Groups, planned
 from privrisk_spark.stages.attacking.distance import Outcomes
 from privrisk_spark.storage.directories import make, move
 
-FILES = ("measures.json", "attack.json", "report.html", "pairs", "status.json", "unknown_values", ".lock")
-
 READ = ("table", "attack")
 """Parts of a policy that name the tables that are read."""
 
@@ -81,7 +79,7 @@ def check_output(policy: Policy, output: str) -> ResultPlace:
         more.append((PROTECTED, asked.protected))
     if asked.intruder.table is not None:
         more.append((HIS_TABLE, asked.intruder.table))
-    return check_private_place(policy, output, files=FILES, what="attacks", more=more)
+    return check_private_place(policy, output, what="attacks", more=more)
 
 
 def attack(

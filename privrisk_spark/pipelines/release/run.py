@@ -107,6 +107,7 @@ def release(
         {**files_only_spark_knows(spark, table, read), **opened.places},
     )
     refuse_public_ledger(policy, {"output.path": place.output.location, **lake})
+    place.check()
     with place.held():
         done = place.published()
         if done is not None:
@@ -120,7 +121,7 @@ def release(
         for name in place.output.without_manifest(run_id):
             LOGGER.warning(
                 "output.path: 'releases/%s' has no manifest, so it is no release; what made it was stopped, is at "
-                "work, or is not ours. It stays as it is: remove it, or run its run id again.",
+                "work, or is not ours. It stays as it is: remove it if you do not need it.",
                 name,
             )
         if policy.checks.complete is not None and not given:

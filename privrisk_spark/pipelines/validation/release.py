@@ -131,6 +131,7 @@ def _look_at_places(
         refuse_public_ledger(policy, {"output.path": place.output.location, **lake})
     for key, where in places.items():
         with looks.at(key):
+            (place.vault.check if key == "output.vault" else lambda: place.output.check(place.run_id))()
             if not where.remote:
                 check_usable(Path(where.path), key)
                 looks.saw(key, "can be written")

@@ -13,6 +13,7 @@ import pytest
 from privrisk_spark.errors import InputError
 from privrisk_spark.experiments.generated import population as synthetic
 from privrisk_spark.experiments.generated.country import invented_country, slot_law
+from privrisk_spark.storage.ownership import MARKER
 
 PEOPLE, ROWS = 20_000, 12_000
 
@@ -48,11 +49,12 @@ def test_equal_seeds_give_equal_bytes_and_others_do_not(tmp_path):
         synthetic.generate(tmp_path / name, people=900, rows=500, seed=seed, files=2)
     a, b, c = (digests(tmp_path / name) for name in "abc")
     assert a == b
-    assert {name for name in a if a[name] == c[name]} == {"city.csv", "race.csv", "income.csv"}
+    assert {name for name in a if a[name] == c[name]} == {MARKER, "city.csv", "race.csv", "income.csv"}
 
 
 def test_writes_what_it_says(directory):
     assert sorted(digests(directory)) == [
+        MARKER,
         "SYNTHETIC.md",
         "city.csv",
         "income.csv",
@@ -263,7 +265,7 @@ def test_replaces_its_own_data_and_nothing_else(tmp_path):
     other = tmp_path / "other" / "table"
     other.mkdir(parents=True)
     (other / "part-00000.parquet").write_bytes(b"precious")
-    with pytest.raises(InputError, match="must be a new directory"):
+    with pytest.raises(InputError, match="has other content than the synthetic data"):
         synthetic.generate(tmp_path / "other", people=50, rows=20)
     assert (other / "part-00000.parquet").read_bytes() == b"precious"
 

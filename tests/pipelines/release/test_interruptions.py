@@ -28,6 +28,7 @@ from privrisk_spark.runs.keystore import VaultKey
 from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.stages.private import crowds, sampling
 from privrisk_spark.storage import local_directory
+from privrisk_spark.storage.ownership import MARKER
 
 
 @pytest.fixture
@@ -165,7 +166,7 @@ def test_a_driver_that_is_asked_to_end(policy: Callable[[Path], str], tmp_path: 
     assert done.stderr.splitlines()[-1] == "privrisk: stopped by a signal before the run ended."
     assert json.loads((root / "vault" / "status.json").read_text())["code"] == 3
     assert not list((root / "out").iterdir())
-    assert not [path for path in (root / "vault").iterdir() if path.name.startswith(".")]
+    assert not [path for path in (root / "vault").iterdir() if path.name.startswith(".") and path.name != MARKER]
     assert not list(temporary.iterdir())
 
 

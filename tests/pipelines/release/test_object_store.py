@@ -32,6 +32,7 @@ from privrisk_spark.engine.released import Partitions, read_published
 from privrisk_spark.policy.policy import Output
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
+from privrisk_spark.storage.ownership import MARKER
 from privrisk_spark.storage.parts import ObjectParts
 
 KEY = "3c" * 32
@@ -203,7 +204,7 @@ def test_a_release_in_a_store_is_that_of_a_disk_but_for_its_place(
     assert {name: manifest[name] for name in same & manifest.keys()} == {
         name: wanted.manifest[name] for name in same & manifest.keys()
     }
-    assert not list((ran.root / "vault").rglob(".*")), "nothing is left in the vault"
+    assert [path.name for path in (ran.root / "vault").rglob(".*")] == [MARKER], "nothing else is left in the vault"
     places = Output(path=output, vault="v", format=written)
     at, parts = store.location.below("out/releases/r1/data"), Partitions.of_manifest(manifest)
     rows = read_published(spark, places, at, key="output.path", partitions=parts).toArrow()

@@ -19,6 +19,8 @@ from product import Privrisk, Ran
 from pyspark.sql import SparkSession
 
 from privrisk_spark.errors import EngineError
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.ownership import MARKER, claim
 
 
 def digests(directory: Path) -> dict[str, str]:
@@ -36,7 +38,7 @@ def test_a_release_is_what_the_documents_say(privrisk: Privrisk, small: Path) ->
         "dictionary.json",
         "report.html",
     }
-    assert {p.name for p in (ran.root / "out").iterdir()} == {"manifest.json", "releases"}
+    assert {p.name for p in (ran.root / "out").iterdir()} == {MARKER, "manifest.json", "releases"}
     manifest = ran.manifest
     assert manifest == json.loads((target / "manifest.json").read_text())
     assert manifest["rows"] == manifest["rows_read"] == 60
@@ -48,7 +50,7 @@ def test_a_release_is_what_the_documents_say(privrisk: Privrisk, small: Path) ->
     assert {f["sha256"] for f in manifest["data"]["files"]} == set(digests(ran.data).values())
 
     vault = ran.root / "vault"
-    assert not [p for p in vault.iterdir() if p.name.startswith(".")], "scratch and locks are gone"
+    assert not [p for p in vault.iterdir() if p.name.startswith(".") and p.name != MARKER], "scratch and locks are gone"
     decisions = pd.read_parquet(vault / "decisions")
     assert list(decisions.columns) == [
         "id", "level_age", "level_sex", "level_city", "risk", "utility", "consistent", "method",
@@ -461,8 +463,6 @@ def test_rights_are_those_of_their_kind_whatever_the_umask(privrisk: Privrisk, s
     vault = tmp_path / "vault"
     vault.mkdir()
     vault.chmod(0o755)
-    (vault / "old").mkdir(mode=0o755)
-    (vault / "old" / "file").touch(0o644)
     usual = os.umask(0o077)
     try:
         ran = privrisk(str(small), "--run-id", "one")
@@ -487,7 +487,8 @@ def test_what_is_not_validated_yet_nobody_reads(
     def look(run: Any, *_: object, **__: object) -> None:
         root = run.place.output.root
         files = [path for path in root.rglob("*") if path.is_file()]
-        seen.extend(path.name for path in files if path.name != ".lock")
+        files = [path for path in files if path.name not in (".lock", MARKER)]
+        seen.extend(path.name for path in files)
         for path in files:
             above = [parent for parent in path.parents if root in parent.parents]
             modes = [stat.S_IMODE(parent.stat().st_mode) for parent in above] or [stat.S_IMODE(path.stat().st_mode)]
@@ -510,7 +511,7 @@ def test_what_is_not_validated_yet_nobody_reads(
 def test_a_lock_that_is_a_link_is_refused_and_its_target_stays(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.write_text("kept")
-    (tmp_path / "out").mkdir()
+    claim(Location("file", "", str(tmp_path / "out")), "output.path", "releases", public=True)
     (tmp_path / "out" / ".lock").symlink_to(target)
     ran = privrisk(str(small), "--run-id", "one")
     assert ran.code == 2
