@@ -75,7 +75,7 @@ def create(
     overrides: Overrides = None,
     date: Date = None,
 ) -> None:
-    """Create an empty ledger if there is none, or bring an older one up to date; a reservation does so where it may.
+    """Create an empty ledger if there is none; a reservation does so if its role may.
 
     On PostgreSQL run this as the database's owner, and grant what it prints to the role that releases: it can then read
     and append, and nothing else.

@@ -92,8 +92,8 @@ def move(
     with told_errors():
         from privrisk_spark.planning.statements import move as moved
 
-        policy, _, day = read(policies, overrides, date, None)
-        lineage = moved(policy, day, reason=reason, beside=beside or [])
+        policy, _, _ = read(policies, overrides, date, None)
+        lineage = moved(policy, reason=reason, beside=beside or [])
     echo(f"Lineage {lineage} is of the table at this place, too.")
 
 

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlparse
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
@@ -42,6 +43,7 @@ from privrisk_spark.errors import ConfigError, EngineError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.directories import is_directory, is_file
 from privrisk_spark.storage.documents import size_and_digest
+from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import Location, is_remote, locate
 from privrisk_spark.storage.parts import PartDirectory
@@ -279,6 +281,49 @@ def _files_of(frame: DataFrame) -> list[Location]:
         with suppress(ConfigError):  # of another file system, to which nothing is written
             found.append(locate(unquote(uri) if is_remote(uri) else uri, key="table"))
     return found
+
+
+def files_read(table: Table | None, frame: DataFrame) -> list[str]:
+    """Return the files that a table consists of, as paths and URIs; nothing is read but lists of files.
+
+    Parameters
+    ----------
+    table : Table or None
+        None for a frame that a caller gave.
+    frame : DataFrame
+        As Spark opened it.
+
+    Returns
+    -------
+    list of str
+        Of a frame or a view all files that it is computed from, as far as Spark tells; none for one of rows in memory.
+        Of a lake table also its URN, and of a catalog's table also its place: both stay when its files are rewritten.
+    """
+    if table is not None and table.pinned is not None:
+        return [f"urn:uuid:{table.pinned.pin.table}", *(_text_of(of.file) for of in table.pinned.files)]
+    if table is not None and in_object_store(table):
+        return [_text_of(file) for file in object_files(table, key="table")]
+    files = [_decoded(uri) for uri in input_files(frame)]
+    return files if table is None or table.catalog is None else [*_place_in_catalog(frame, table.catalog), *files]
+
+
+def _text_of(file: str | ObjectFile) -> str:
+    return file if isinstance(file, str) else str(file.root.below(file.key))
+
+
+def _decoded(uri: str) -> str:
+    parsed = urlparse(uri)
+    return unquote(parsed.path if parsed.scheme == "file" else uri)
+
+
+def _place_in_catalog(frame: DataFrame, name: str) -> list[str]:
+    """Place of a catalog's table; a view has none."""
+    try:
+        described = frame.sparkSession.sql("DESCRIBE TABLE EXTENDED IDENTIFIER(:name)", args={"name": name})
+        told = described.where(F.col("col_name") == "Location").select("data_type").toArrow().column(0).to_pylist()
+    except PySparkException:
+        return []
+    return [_decoded(told[-1])] if told else []
 
 
 def as_texts(values: pa.Array) -> pa.Array:

@@ -24,6 +24,7 @@ __all__ = [
     "BrokenHistoryError",
     "balance_of",
     "beside_of",
+    "held_by",
     "replay",
 ]
 
@@ -76,7 +77,7 @@ class Account:
     chain : tuple of str
         Hash of each event.
     tables : frozenset of str
-        Identities of the table the lineage is of: the first one used, and those it was moved to.
+        Identities of the table the lineage is of: the first one used, those it was moved to, and those of its files.
     units : frozenset of str
         What its releases protect, as the runs and moves that say so have it.
     beside : frozenset of str
@@ -140,7 +141,6 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
     beside: set[str] = set()
     accepted: set[str] = set()
     statements: list[Statement] = []
-    chained = False
     for row in events:
         _refuse_types(row)
         state, free = row["state"], row["state"] in _FREE
@@ -199,7 +199,6 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
                 snapshot=row["snapshot"] or earlier.snapshot,
                 reason=row["reason"],
                 closed_at=row["created_at"] if state in ("committed", "void") else None,
-                # Columns a ledger of schema 1 does not have.
                 key=row.get("key_commitment") or earlier.key,
                 place=row.get("place") or earlier.place,
                 release=row.get("release_digest"),
@@ -209,16 +208,13 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
         if not follows or after != (epsilon, delta) or not within:
             raise _inconsistent(row["sequence"])
         hashes.append(chain.link(hashes[-1] if hashes else chain.first_link(lineage), row))
-        # Events of the schemas before the chain have no hash, and none of what came with it.
-        earliest = not free and all(row.get(name) is None for name in ("table_identity", "composed_epsilon", "unit"))
-        if (row.get(chain.COLUMN) or (hashes[-1] if earliest and not chained else None)) != hashes[-1]:
+        if row.get(chain.COLUMN) != hashes[-1]:
             raise BrokenHistoryError(
                 row["sequence"], "is not what was written, or one before it is missing: it does not have its hash"
             )
-        chained = row.get(chain.COLUMN) is not None
         if run is not None:
             runs[run.run_id] = run
-        tables |= {row["table_identity"]} if row.get("table_identity") is not None else set()
+        tables |= held_by(row)
         units |= {row["unit"]} if row.get("unit") is not None else set()
         if state in _STATEMENTS:
             statements.append(Statement(state, row["run_id"], row["reason"] or "", row["created_at"]))
@@ -267,9 +263,6 @@ def balance_of(account: Account) -> Balance:
 def _may_follow(run: Run, row: Mapping[str, Any]) -> bool:
     """Whether an event may come next, and holds what its state needs."""
     state, place = row["state"], row.get("place")
-    if run.before_commitments:
-        # What was published before the ledger knew of commitments is recorded in one step, with or without them.
-        return run.state == "reserved" and state in ("committed", "void")
     if run.state not in _FOLLOWS.get(state, frozenset()):
         return False
     if state == "bound":
@@ -297,6 +290,16 @@ def beside_of(statement: str) -> frozenset[str]:
     statement : str
     """
     return _listed(statement, "beside")
+
+
+def held_by(row: Mapping[str, Any]) -> frozenset[str]:
+    """Return the identities of the table and of its files that an event tells, by its columns."""
+    files = row.get("files")
+    try:
+        told = [] if files is None else [str(one) for one in json.loads(files)]
+    except (ValueError, TypeError):
+        told = []
+    return frozenset(told) | (frozenset() if row.get("table_identity") is None else {row["table_identity"]})
 
 
 def _listed(statement: str, name: str) -> frozenset[str]:

@@ -15,7 +15,7 @@ from privrisk_spark.ledger.request import canonical
 __all__ = ["COLUMN", "first_link", "link"]
 
 COLUMN: Final = "chain"
-"""Of the event's own hash; events of the schemas 1 and 2 have none, and are covered by those after them."""
+"""Of the event's own hash."""
 _NOT_COVERED: Final = frozenset({COLUMN, "sequence"})
 """The number of an event is the database's; its place among the events of its lineage is what the chain says."""
 
@@ -33,7 +33,7 @@ def link(previous: str, event: Mapping[str, Any]) -> str:
     previous : str
         Hash of the event before it, or `first_link`.
     event : mapping
-        By column; of a later schema's columns, those that are not given are not in it.
+        By column; those that are not given are not in it.
 
     Returns
     -------

@@ -86,14 +86,14 @@ class Charge:
         return key
 
     def pin(self, snapshot: str) -> None:
-        """Hold the run to what was read; only now may anything be drawn.
+        """Hold the run to what was read, and the lineage to its files; only now may anything be drawn.
 
         Raises
         ------
         BudgetError
-            If it first read something else.
+            If it first read something else, or another lineage holds a file.
         """
-        self.ledger.pin(**self._run, snapshot=snapshot)
+        self.ledger.pin(**self._run, snapshot=snapshot, files=self.request.get("files", ()))
 
     def publish(self, release: str, show: Callable[[], T]) -> T:
         """Commit the run to what it publishes, then make that visible, then destroy the key.

@@ -11,7 +11,7 @@ from privrisk_spark.ledger.decision import differences
 from privrisk_spark.ledger.records import Run
 from privrisk_spark.ledger.request import Request
 
-__all__ = ["binds", "commits", "confirms", "pins", "refuse_other_place"]
+__all__ = ["binds", "commits", "confirm", "pins", "refuse_other_place"]
 
 
 def binds(run: Run, *, key: str, place: str) -> bool:
@@ -34,14 +34,9 @@ def binds(run: Run, *, key: str, place: str) -> bool:
     Raises
     ------
     BudgetError
-        If it is bound to others, was voided, or was reserved under schema 1.
+        If it is bound to others, or was voided.
     """
     _refuse_void(run, "begun")
-    if run.before_commitments:
-        raise BudgetError(
-            f"run id {run.run_id} was reserved by an earlier version of the program, which kept no commitment to its "
-            "key and its place, so that nobody can tell what was drawn for it; void it and use a new run id."
-        )
     refuse_other_place(run.run_id, run.place, place)
     if run.key is not None and run.key != key:
         raise BudgetError(
@@ -117,7 +112,7 @@ def commits(run: Run, *, release: str) -> bool:
     return True
 
 
-def confirms(run: Run, request: Request, *, place: str, release: str) -> bool:
+def confirm(run: Run, request: Request, *, place: str, release: str) -> None:
     """Hold a release that is published against the ledger.
 
     Parameters
@@ -129,12 +124,6 @@ def confirms(run: Run, request: Request, *, place: str, release: str) -> bool:
         Where the release lies, resolved.
     release : str
         Its digest.
-
-    Returns
-    -------
-    bool
-        True if it was published under schema 1 and is to be recorded as committed now: the program stopped between
-        publication and commit.
 
     Raises
     ------
@@ -153,7 +142,7 @@ def confirms(run: Run, request: Request, *, place: str, release: str) -> bool:
         raise BudgetError(
             f"output.path holds a release of run id {run.run_id}, which was voided; withdraw it, and use a new run id."
         )
-    if run.state not in ("committed", "accepted") and not run.before_commitments:
+    if run.state not in ("committed", "accepted"):
         raise BudgetError(
             f"output.path holds a release of run id {run.run_id}, which the ledger has as {run.state}, though it is "
             "always committed first: the ledger lacks what happened since. Restore it from its latest backup."
@@ -168,7 +157,6 @@ def confirms(run: Run, request: Request, *, place: str, release: str) -> bool:
             f"the release of run id {run.run_id} at '{place}' is not the one the ledger knows: it was changed after "
             "publication. Restore it from a copy, or use a new run id."
         )
-    return run.state == "reserved"
 
 
 def refuse_other_place(run_id: str, held: str | None, place: str) -> None:

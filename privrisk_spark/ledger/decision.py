@@ -213,9 +213,9 @@ def refuse_second_budget(account: Account, others: Collection[str]) -> None:
     if others:
         names = ", ".join(map(repr, sorted(others)))
         raise BudgetError(
-            f"ledger.lineage {account.lineage}: the policy's table is that of the lineage {names}, and a table has one "
-            "budget. Set ledger.lineage to that; or, if the losses of both are to be counted apart, state so with "
-            "'privrisk ledger move --beside', which is kept."
+            f"ledger.lineage {account.lineage}: the policy's table, or a file of it, is that of the lineage {names}, "
+            "and a table has one budget. Set ledger.lineage to that; or, if the losses of both are to be counted "
+            "apart, state so with 'privrisk ledger move --beside', which is kept."
         )
 
 
@@ -232,8 +232,7 @@ def differences(run: Run, request: Request) -> list[str]:
     Returns
     -------
     list of str
-        ``epsilon``, ``delta``, names of what was asked, and keys of the mechanism record; empty if they agree. Of a
-        run reserved under schema 1 the ledger does not know what was asked besides the mechanism.
+        ``epsilon``, ``delta``, names of what was asked, and keys of the mechanism record; empty if they agree.
     """
     amounts = (("epsilon", run.epsilon, request.epsilon), ("delta", run.delta, request.delta))
     found = [name for name, charged, asked in amounts if Fraction(charged) != asked]

@@ -26,7 +26,7 @@ import sqlalchemy as sa
 from privrisk_spark.errors import BudgetError
 from privrisk_spark.ledger import rows
 from privrisk_spark.ledger.account import Account, balance_of
-from privrisk_spark.ledger.commitments import binds, commits, confirms, pins
+from privrisk_spark.ledger.commitments import binds, commits, confirm, pins
 from privrisk_spark.ledger.composition import Losses
 from privrisk_spark.ledger.decision import (
     decide,
@@ -87,7 +87,7 @@ class Ledger(LedgerStatements):
     """
 
     def create(self) -> None:
-        """Create an empty ledger if there is none, or bring an older one up to date; `reserve` does so where it may.
+        """Create an empty ledger if there is none; `reserve` does so if it may.
 
         Raises
         ------
@@ -97,8 +97,8 @@ class Ledger(LedgerStatements):
             If the database fails.
         """
         self._storage.create()
-        # Writing nothing: a file is brought up to date by the transaction that may.
-        with self._storage.transaction(None, read_only=False):
+        # Refuses a file or schema that is not a ledger of ours.
+        with self._storage.transaction(None, read_only=True):
             pass
 
     def reserve(
@@ -115,7 +115,7 @@ class Ledger(LedgerStatements):
         table: str | None = None,
         seen: Seen | None = None,
         losses: Losses | None = None,
-        formerly: Sequence[str] = (),
+        files: Sequence[str] = (),
         unit: str | None = None,
     ) -> Reservation:
         """Charge a run to its lineage, before its release key exists.
@@ -141,14 +141,15 @@ class Ledger(LedgerStatements):
             all, and a refusal names those that differ.
         table : str, optional
             Identity of the table, without its values: the lineage is of the table it was first used for, and no other
-            lineage of the ledger is of it. None for one of which nobody knows where it is.
+            lineage of the ledger is of it.
         seen : Seen, optional
             What output and vault know of the ledger (`privrisk_spark.runs.witnesses.look`), looked up before this call.
         losses : callable, optional
             With it the cap binds on the tight composition of all charged runs, at the cap's delta, and not on the sums
             (`privrisk_spark.ledger.composition`): it reads the laws of a run out of its mechanism, as JSON text.
-        formerly : sequence of str
-            Identities that earlier versions of the program gave the same table.
+        files : sequence of str
+            Identities of the files of the table, as far as they are known before it is opened. A table that shares a
+            file with the lineage is its table; a file of another lineage is refused.
         unit : str, optional
             What the release protects: losses add up for one unit.
 
@@ -171,7 +172,7 @@ class Ledger(LedgerStatements):
             If the database fails; nothing is reserved then.
         """
         request = check_request(
-            lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table, losses, formerly, unit
+            lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table, losses, files, unit
         )
         if request.losses is not None:
             # Composed once before anybody has to wait; in the transaction it is known unless another run came between.
@@ -220,7 +221,7 @@ class Ledger(LedgerStatements):
         Raises
         ------
         BudgetError
-            If the run was never reserved, is bound to another key or place, was voided, or was reserved under schema 1.
+            If the run was never reserved, is bound to another key or place, or was voided.
         EngineError
             If the database fails; nothing may be read then.
         """
@@ -231,8 +232,8 @@ class Ledger(LedgerStatements):
                 self._append(connection, account, rows.step(account, run, "bound", key_commitment=key, place=place))
             return self._on_record(connection, lineage, run_id)
 
-    def pin(self, *, lineage: str, run_id: str, snapshot: str) -> Reservation:
-        """Hold a bound run to what it read.
+    def pin(self, *, lineage: str, run_id: str, snapshot: str, files: Sequence[str] = ()) -> Reservation:
+        """Hold a bound run to what it read, and its lineage to the files that were read.
 
         Parameters
         ----------
@@ -240,6 +241,8 @@ class Ledger(LedgerStatements):
             As reserved.
         snapshot : str
             Identity of the content.
+        files : sequence of str
+            Identities of all files that were read, as `reserve` has them.
 
         Returns
         -------
@@ -249,15 +252,17 @@ class Ledger(LedgerStatements):
         Raises
         ------
         BudgetError
-            If the run was never reserved, first read other content, or was voided.
+            If the run was never reserved, first read other content, or was voided; if another lineage holds a file.
         EngineError
             If the database fails; nothing may be drawn then.
         """
         snapshot = check_name("snapshot", snapshot)
-        with self._change(lineage, run_id) as (connection, account, run):
+        with self._change(lineage, run_id, tables=files) as (connection, account, run):
             refuse_accepted(run)
+            refuse_second_budget(account, self._holders(connection, account, files))
             if pins(run, snapshot=snapshot):
-                self._append(connection, account, rows.step(account, run, "pinned", snapshot=snapshot))
+                held = {"snapshot": snapshot, "files": rows.new_files(account, files)}
+                self._append(connection, account, rows.step(account, run, "pinned", **held))
             return self._on_record(connection, lineage, run_id)
 
     def commit(self, *, lineage: str, run_id: str, release: str) -> Reservation:
@@ -305,7 +310,7 @@ class Ledger(LedgerStatements):
         Returns
         -------
         Reservation
-            In state ``committed``; one that was published under schema 1 and not committed is committed now.
+            In state ``committed``.
 
         Raises
         ------
@@ -317,13 +322,9 @@ class Ledger(LedgerStatements):
         asked = check_request(**request)
         place = check_name("output.path", place, longest=LONGEST_PLACE)
         try:
-            with self._change(asked.lineage, asked.run_id) as (connection, account, run):
-                if confirms(run, asked, place=place, release=release):
-                    event = rows.step(
-                        account, run, "committed", snapshot="unrecorded", place=place, release_digest=release
-                    )
-                    self._append(connection, account, event)
-                return self._on_record(connection, asked.lineage, asked.run_id)
+            with self._change(asked.lineage, asked.run_id) as (_, account, run):
+                confirm(run, asked, place=place, release=release)
+                return on_record(account, run)
         except _UnknownRunError:
             raise BudgetError(
                 f"output.path holds a release of run id {asked.run_id}, which ledger.lineage {asked.lineage} does not "
@@ -354,7 +355,7 @@ class Ledger(LedgerStatements):
             error text or timing, and no decision made after looking at a result ("the utility was poor") -
             such a decision is an output as well. A run that never opened its snapshot qualifies. Only then
             is the reservation given back. The run must also have ended; whatever it still does, it cannot publish
-            any more, as its `commit` will be refused. Refused for a run of schema 1, whose place is not known.
+            any more, as its `commit` will be refused.
         examine : callable, optional
             Called, before a run is closed, with the run as the ledger knows it; what it raises is a refusal.
         seen : Seen, optional
@@ -384,12 +385,6 @@ class Ledger(LedgerStatements):
                     f"run id {run_id} was voided with its budget kept as spent; that cannot be taken back."
                 )
             if run.state != "void":
-                if nothing_left_the_zone and run.before_commitments:
-                    raise BudgetError(
-                        f"run id {run_id} was reserved by an earlier version of the program, which kept no place that "
-                        "the statement could be held against; void it without --nothing-left-the-zone, and its budget "
-                        "stays spent."
-                    )
                 if examine is not None:
                     examine(run)
                 event = rows.step(account, run, "void", reason=reason, nothing_left=nothing_left_the_zone)
@@ -398,7 +393,7 @@ class Ledger(LedgerStatements):
 
     @contextmanager
     def _change(
-        self, lineage: str, run_id: str, seen: Seen | None = None
+        self, lineage: str, run_id: str, seen: Seen | None = None, *, tables: Sequence[str] = ()
     ) -> Iterator[tuple[sa.Connection, Account, Run]]:
         lineage, run_id = check_name("lineage", lineage), check_name("run_id", run_id)
         unknown = _UnknownRunError(
@@ -408,7 +403,7 @@ class Ledger(LedgerStatements):
             refuse_forgotten(self._account(lineage), frozenset(), seen or Seen())
             raise unknown
         self._storage.create()
-        with self._storage.transaction(lineage_name(lineage), read_only=False) as connection:
+        with self._storage.transaction(lineage_name(lineage), read_only=False, tables=tables) as connection:
             account = self._replay(connection, lineage)
             self._refuse_forgotten(connection, account, seen)
             if run_id not in account.runs:
@@ -419,9 +414,7 @@ class Ledger(LedgerStatements):
     def _decided(self, connection: sa.Connection, account: Account, request: Request) -> Reservation:
         reservation = decide(account, request)
         if reservation.fresh:
-            self._refuse_several(connection, request.lineage)
-            if request.table is not None:
-                refuse_second_budget(account, self._holders(connection, account, request.tables))
+            refuse_second_budget(account, self._holders(connection, account, request.tables))
         return reservation
 
     def _on_record(self, connection: sa.Connection, lineage: str, run_id: str) -> Reservation:

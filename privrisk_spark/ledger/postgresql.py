@@ -24,7 +24,7 @@ from privrisk_spark.errors import EngineError, InputError, PrivriskError
 __all__ = ["LedgerServer"]
 
 _SCHEMA: Final = "privrisk_ledger"
-_SCHEMA_VERSION: Final = 5
+_SCHEMA_VERSION: Final = 1
 _WAIT_SECONDS: Final = 30
 
 _GRANTS: Final = (
@@ -100,14 +100,13 @@ BEGIN
                AND reserved.epsilon::numeric = NEW.epsilon::numeric AND reserved.delta::numeric = NEW.delta::numeric
                AND reserved.mechanism_digest = NEW.mechanism_digest
                AND (NEW.state = 'void'
-                    OR (reserved.asked IS NULL AND NEW.state = 'committed' AND NEW.place IS NOT NULL)
-                    OR (reserved.asked IS NOT NULL
-                        AND (NEW.state = 'bound' OR EXISTS (
-                          SELECT FROM privrisk_ledger.events AS earlier
-                          WHERE earlier.lineage = NEW.lineage AND earlier.run_id = NEW.run_id
-                            AND (NEW.state = 'pinned' AND earlier.state = 'bound'
-                                 OR NEW.state = 'committed' AND earlier.state = 'pinned'
-                                    AND earlier.snapshot = NEW.snapshot)))))));
+                    OR NEW.state = 'bound'
+                    OR EXISTS (
+                      SELECT FROM privrisk_ledger.events AS earlier
+                      WHERE earlier.lineage = NEW.lineage AND earlier.run_id = NEW.run_id
+                        AND (NEW.state = 'pinned' AND earlier.state = 'bound'
+                             OR NEW.state = 'committed' AND earlier.state = 'pinned'
+                                AND earlier.snapshot = NEW.snapshot)))));
   IF fits IS NOT TRUE THEN
     RAISE EXCEPTION 'the event does not follow from the events before it'
       USING ERRCODE = 'integrity_constraint_violation';
@@ -159,38 +158,13 @@ _TABLES: Final = (
       CONSTRAINT events_state {_STATES},
       composed_epsilon text COLLATE "C",
       CONSTRAINT events_within_cap {_WITHIN_CAP},
-      unit text COLLATE "C"
+      unit text COLLATE "C",
+      files text COLLATE "C"
     )""",
     _CLOSED_ONCE,
     f"CREATE TABLE {_SCHEMA}.schema_version (version integer NOT NULL)",
     f"INSERT INTO {_SCHEMA}.schema_version VALUES ({_SCHEMA_VERSION})",
 )
-_FROM: Final = {
-    1: (
-        f"""ALTER TABLE {_SCHEMA}.events
-          ADD COLUMN asked text, ADD COLUMN key_commitment text COLLATE "C", ADD COLUMN place text COLLATE "C",
-          ADD COLUMN release_digest text COLLATE "C" """,
-        f"DROP INDEX {_SCHEMA}.events_closed_once",
-        _CLOSED_ONCE,
-    ),
-    2: (
-        f"""ALTER TABLE {_SCHEMA}.events
-          ADD COLUMN table_identity text COLLATE "C", ADD COLUMN chain text COLLATE "C",
-          DROP CONSTRAINT events_state, ADD CONSTRAINT events_state {_STATES}""",
-        f"INSERT INTO {_SCHEMA}.schema_version VALUES (3)",
-    ),
-    3: (
-        f"""ALTER TABLE {_SCHEMA}.events ADD COLUMN composed_epsilon text COLLATE "C",
-          DROP CONSTRAINT events_within_cap, ADD CONSTRAINT events_within_cap {_WITHIN_CAP}""",
-        f"INSERT INTO {_SCHEMA}.schema_version VALUES (4)",
-    ),
-    4: (
-        f"""ALTER TABLE {_SCHEMA}.events ADD COLUMN unit text COLLATE "C",
-          DROP CONSTRAINT events_state, ADD CONSTRAINT events_state {_STATES}""",
-        f"INSERT INTO {_SCHEMA}.schema_version VALUES ({_SCHEMA_VERSION})",
-    ),
-}
-"""From a ledger of an earlier schema, by its version: no event changes, and whoever may append to it still may."""
 _CONSTRAINTS: Final = {"events_one_per_number", "events_one_per_state", "events_closed_once", "events_state",
                        "events_within_cap"}  # fmt: skip
 # Name, table, when it fires, and its body; a type is what pg_trigger keeps: before, and statement or row.
@@ -253,30 +227,23 @@ class LedgerServer:
             return _is_there(connection)
 
     def create(self) -> None:
-        """Create an empty ledger if there is none, and bring one of an earlier schema to this one."""
+        """Create an empty ledger if there is none."""
         with self._begun(read_only=True) as connection:
-            if _is_there(connection) and not _is_old(_version(connection)):
+            if _is_there(connection):
                 return
         with self._begun(read_only=False) as connection:
             _lock(connection, _SCHEMA)
-            there = _is_there(connection)
-            version = _version(connection) if there else None
-            if there and not _is_old(version):
+            if _is_there(connection):
                 return
             try:
-                if version is None:
-                    _create_schema(connection)
-                else:
-                    _upgrade(connection, version)
+                _create_schema(connection)
             except sa.exc.DBAPIError as error:
                 if getattr(error.orig, "sqlstate", None) not in {"42501", "42P06", "42P07", "42710"}:
                     raise
-                what = f"the database has no ledger yet, and its schema {_SCHEMA} cannot be made"
-                if version is not None:
-                    what = f"the ledger is of schema {version}, and cannot be brought to schema {_SCHEMA_VERSION}"
                 raise InputError(
-                    f"ledger.url: {what} by this role ({_primary(error)}); let the database's owner run 'privrisk "
-                    "ledger create' and grant what it prints."
+                    f"ledger.url: the database has no ledger yet, and its schema {_SCHEMA} cannot be made by this role "
+                    f"({_primary(error)}); let the database's owner run 'privrisk ledger create' and grant what it "
+                    "prints."
                 ) from None
 
     @contextmanager
@@ -287,10 +254,11 @@ class LedgerServer:
         with self._begun(read_only=read_only) as connection:
             if lineage is not None and not read_only:
                 # Taken before anything is read: under READ COMMITTED every later statement sees what others committed.
-                # All take the one of the lineage first, and those of tables in one order, so that none waits in a ring.
-                for name in (lineage, *(f"table {table}" for table in sorted(tables))):
+                # All writers take the lock of the lineage first, so none waits in a ring. Tables share one lock: a
+                # table may have more files than a transaction may have locks.
+                for name in (lineage, *(["tables of all lineages"] if tables else [])):
                     _lock(connection, f"{_SCHEMA} {name}")
-            _check_schema(connection, read_only=read_only)
+            _check_schema(connection)
             yield connection
 
     @contextmanager
@@ -362,17 +330,6 @@ def _create_schema(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"ALTER TABLE {_SCHEMA}.{table} ENABLE ALWAYS TRIGGER {name}")
 
 
-def _is_old(version: int | None) -> bool:
-    return version in _FROM
-
-
-def _upgrade(connection: sa.Connection, version: int) -> None:
-    for step in range(version, _SCHEMA_VERSION):
-        for statement in _FROM[step]:
-            connection.exec_driver_sql(statement)
-    _define(connection, "check_event", _CHECK_EVENT)
-
-
 def _define(connection: sa.Connection, name: str, body: str) -> None:
     connection.exec_driver_sql(
         f"CREATE OR REPLACE FUNCTION {_SCHEMA}.{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog "
@@ -385,17 +342,10 @@ def _version(connection: sa.Connection) -> int | None:
     return version
 
 
-def _check_schema(connection: sa.Connection, *, read_only: bool) -> None:
+def _check_schema(connection: sa.Connection) -> None:
     version = _version(connection)
-    if version != _SCHEMA_VERSION and not _is_old(version):
-        raise InputError(
-            f"ledger.url names a ledger of schema {version}; this version reads schemas 1 to {_SCHEMA_VERSION}."
-        )
-    if _is_old(version) and not read_only:
-        raise InputError(
-            f"ledger.url names a ledger of schema {version}; let the database's owner run 'privrisk ledger create', "
-            f"which brings it to schema {_SCHEMA_VERSION}."
-        )
+    if version != _SCHEMA_VERSION:
+        raise InputError(f"ledger.url names a ledger of schema {version}; this version reads schema {_SCHEMA_VERSION}.")
     triggers = connection.exec_driver_sql(
         "SELECT t.tgname, c.relname, t.tgtype, p.prosrc FROM pg_catalog.pg_trigger t "
         "JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
@@ -407,8 +357,7 @@ def _check_schema(connection: sa.Connection, *, read_only: bool) -> None:
         "UNION SELECT c.relname FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid "
         f"WHERE i.indrelid = '{_SCHEMA}.events'::regclass AND i.indisunique AND i.indisvalid"
     )
-    wanted = {trigger for trigger in _TRIGGERS if not _is_old(version) or trigger[3] != _CHECK_EVENT}
-    if not {tuple(row) for row in triggers} >= wanted or not set(rules.scalars()) >= _CONSTRAINTS:
+    if not {tuple(row) for row in triggers} >= _TRIGGERS or not set(rules.scalars()) >= _CONSTRAINTS:
         raise EngineError(
             "the ledger is no longer append-only (its triggers or constraints were changed); restore it from its "
             "backup."

@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from privrisk_spark.errors import BudgetError
-from privrisk_spark.ledger.account import Account, BrokenHistoryError, balance_of, beside_of, replay
+from privrisk_spark.ledger.account import Account, BrokenHistoryError, balance_of, beside_of, held_by, replay
 from privrisk_spark.ledger.records import Balance
 from privrisk_spark.ledger.request import is_lineage, lineage_name
 from privrisk_spark.ledger.storage import events
@@ -101,31 +100,11 @@ class LedgerReading:
             return self._replay(connection, lineage)
 
     def _replay(self, connection: sa.Connection, lineage: str) -> Account:
-        name = self._spelling(connection, lineage)
-        # All columns there are: a ledger of an earlier schema has fewer.
+        name = lineage_name(lineage)
+        # Not by the columns' types, which SQLite does not enforce.
         every = sa.select(sa.text("*")).select_from(events)
         found = connection.execute(every.where(events.c.lineage == name).order_by(events.c.sequence)).mappings()
         return replay(name, ({**row} for row in found), gapless=self._storage.gapless)
-
-    def _spelling(self, connection: sa.Connection, lineage: str) -> str:
-        """Return how the ledger writes a lineage: ledgers that were begun before names were normalized keep theirs."""
-        wanted = lineage_name(lineage)
-        names = self._spellings(connection, wanted)
-        if lineage in names:
-            return lineage
-        if len(names) > 1:
-            raise _several(lineage, names)
-        return names[0] if names else wanted
-
-    def _refuse_several(self, connection: sa.Connection, lineage: str) -> None:
-        """Refuse to spend by an account that is only one of several of its name."""
-        names = self._spellings(connection, lineage_name(lineage))
-        if len(names) > 1:
-            raise _several(lineage, names)
-
-    def _spellings(self, connection: sa.Connection, wanted: str) -> list[str]:
-        names = (name for name in self._names(connection) if is_lineage(name))
-        return sorted(name for name in names if lineage_name(name) == wanted)
 
     def _names(self, connection: sa.Connection) -> list[object]:
         """Whatever stands in the place of a lineage's name."""
@@ -147,25 +126,19 @@ class LedgerReading:
         return found
 
     def _holders(self, connection: sa.Connection, account: Account, tables: Collection[str]) -> frozenset[str]:
-        """Return the other lineages of a table, without those that somebody stated to be beside this one."""
-        mine = lineage_name(account.lineage)
+        """Return the other lineages of a table or of a file of it, without those stated to be beside this one."""
+        if not tables:
+            return frozenset()
+        mine, wanted = lineage_name(account.lineage), frozenset(tables)
         holders, beside = set(), set(account.beside)
-        columns = list(connection.execute(sa.select(sa.text("*")).select_from(events).limit(0)).keys())
-        if "table_identity" not in columns:
-            return frozenset()  # a ledger of schema 1 or 2, which is only read
-        told = sa.select(events.c.lineage, events.c.state, events.c.mechanism)
-        for row in connection.execute(told.where(events.c.table_identity.in_(tables)).distinct()):
-            if not is_lineage(row.lineage) or lineage_name(row.lineage) == mine:
+        told = sa.select(
+            events.c.lineage, events.c.state, events.c.mechanism, events.c.table_identity, events.c.files
+        ).where(sa.or_(events.c.table_identity.is_not(None), events.c.files.is_not(None)))
+        for row in connection.execute(told.where(events.c.lineage != mine)).mappings():
+            if not is_lineage(row["lineage"]):
                 continue
-            holders.add(lineage_name(row.lineage))
-            if row.state == "moved" and mine in beside_of(row.mechanism):
-                beside.add(lineage_name(row.lineage))
+            if not wanted.isdisjoint(held_by(row)):
+                holders.add(lineage_name(row["lineage"]))
+            if row["state"] == "moved" and mine in beside_of(row["mechanism"]):
+                beside.add(lineage_name(row["lineage"]))
         return frozenset(holders - beside)
-
-
-def _several(lineage: str, names: list[str]) -> BudgetError:
-    return BudgetError(
-        f"ledger.lineage {lineage} is one name for several accounts, of a time when each spelling had its own: "
-        f"{', '.join(map(repr, names))}. Begin a lineage of another name "
-        "with 'privrisk ledger move --beside', whose cap is lowered by what all have spent."
-    )

@@ -265,8 +265,6 @@ def _of_release(accounts: Mapping[str, Account], release: PrivateRelease, lineag
             "what is published is not the release the ledger has as committed: it was changed after publication, or "
             "made elsewhere. Restore it from a copy, or withdraw it.",
         )
-    if run.state == "reserved" and run.before_commitments:
-        return None
     return found(
         "another release",
         f"the release is published, and the ledger has its run as {run.state}, though it is always committed first. "

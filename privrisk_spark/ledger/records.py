@@ -81,8 +81,7 @@ class Run:
     mechanism, mechanism_digest : str
         Canonical JSON of its mechanism record, and its SHA-256 in hexadecimal.
     asked : mapping of str to str, or None
-        Digests of what it was asked for, by name; None for a run that was reserved under schema 1, which knew no
-        commitments.
+        Digests of what it was asked for, by name; None for a run that nothing was reserved for.
     key : str or None
         Commitment to its release key.
     place : str or None
@@ -121,11 +120,6 @@ class Run:
     release: str | None = None
     composed_epsilon: Decimal | None = None
     table: str | None = None
-
-    @property
-    def before_commitments(self) -> bool:
-        """Whether it was reserved by a version of the program that held no run to one draw."""
-        return self.asked is None and self.state != "accepted"
 
 
 @dataclass(frozen=True)

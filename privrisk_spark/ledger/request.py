@@ -46,8 +46,8 @@ class Request:
         Canonical JSON of the digests of what the run was asked for, by name.
     table : str or None
         Identity of the table.
-    formerly : tuple of str
-        Identities earlier versions of the program gave the same table.
+    files : tuple of str
+        Identities of the files of the table.
     unit : str or None
         What the release protects.
     losses : callable or None
@@ -65,13 +65,13 @@ class Request:
     asked: str = "{}"
     table: str | None = None
     losses: Losses | None = None
-    formerly: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     unit: str | None = None
 
     @property
     def tables(self) -> frozenset[str]:
         """All identities of the table."""
-        return frozenset((*([] if self.table is None else [self.table]), *self.formerly))
+        return frozenset((*([] if self.table is None else [self.table]), *self.files))
 
     @property
     def parts(self) -> dict[str, str]:
@@ -90,14 +90,14 @@ def check_request(
     asked: Mapping[str, str] | None = None,
     table: str | None = None,
     losses: Losses | None = None,
-    formerly: Sequence[str] = (),
+    files: Sequence[str] = (),
     unit: str | None = None,
 ) -> Request:
     """Check and normalize the arguments of a reservation.
 
     Parameters
     ----------
-    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table, losses, formerly, unit
+    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table, losses, files, unit
         See `privrisk_spark.ledger.ledger.Ledger.reserve`.
 
     Returns
@@ -129,7 +129,7 @@ def check_request(
         asked=canonical({check_name("asked", name): check_name("asked", of) for name, of in (asked or {}).items()}),
         table=None if table is None else check_name("table", table),
         losses=losses,
-        formerly=tuple(check_name("table", one) for one in formerly),
+        files=tuple(check_name("table", one) for one in files),
         unit=None if unit is None else check_name("unit", unit),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -13,7 +13,7 @@ from privrisk_spark.ledger.reconciliation import Lost
 from privrisk_spark.ledger.records import Run, State
 from privrisk_spark.ledger.request import Request, canonical, digest_of
 
-__all__ = ["accept", "charge", "move", "note", "noted", "step"]
+__all__ = ["accept", "charge", "move", "new_files", "note", "noted", "step"]
 
 
 def charge(account: Account, request: Request, composed: Decimal | None) -> dict[str, object]:
@@ -34,10 +34,19 @@ def charge(account: Account, request: Request, composed: Decimal | None) -> dict
         "table_identity": request.table,
         "unit": request.unit,
         "composed_epsilon": None if composed is None else str(composed),
+        "files": new_files(account, request.files),
     }
 
 
-def note(account: Account, run_id: str, what: str, *, place: str, table: str | None) -> dict[str, object]:
+def new_files(account: Account, files: Collection[str]) -> str | None:
+    """Return the JSON list of the files that a lineage does not hold yet; None if it holds all."""
+    new = sorted(set(files) - account.tables)
+    return canonical(new) if new else None
+
+
+def note(
+    account: Account, run_id: str, what: str, *, place: str, table: str | None, files: Collection[str] = ()
+) -> dict[str, object]:
     """Return the event that a release was made which no budget is charged for.
 
     Parameters
@@ -49,9 +58,12 @@ def note(account: Account, run_id: str, what: str, *, place: str, table: str | N
     place : str
     table : str or None
         Identity of the table.
+    files : collection of str
+        Identities of its files.
     """
     reason = f"released with guarantee.kind '{what}', which no budget covers"
-    return {**_free(account, run_id, "noted", noted(what), reason), "place": place, "table_identity": table}
+    held = {"place": place, "table_identity": table, "files": new_files(account, files)}
+    return {**_free(account, run_id, "noted", noted(what), reason), **held}
 
 
 def noted(what: str) -> dict[str, object]:
@@ -60,7 +72,13 @@ def noted(what: str) -> dict[str, object]:
 
 
 def move(
-    account: Account, table: str, reason: str, *, unit: str | None = None, beside: Sequence[str] = ()
+    account: Account,
+    table: str,
+    reason: str,
+    *,
+    files: Collection[str] = (),
+    unit: str | None = None,
+    beside: Sequence[str] = (),
 ) -> dict[str, object]:
     """Return the event that the table of the lineage is at another place now; its run id is no run's.
 
@@ -70,16 +88,20 @@ def move(
     table : str
         Identity of the table.
     reason : str
+    files : collection of str
+        Identities of its files.
     unit : str or None
         What its releases protect.
     beside : sequence of str
         Other lineages of the same table, by `lineage_name`.
     """
     # An event of its own for each pair: one that was recorded is not changed.
-    about = digest_of(canonical([table, unit, sorted(beside)]))[:16]
+    new = new_files(account, files)
+    about = digest_of(canonical([table, unit, sorted(beside), new]))[:16]
     run_id = f"table {table}" if not beside and table not in account.tables else f"table {table} {about}"
     stated: dict[str, object] = {"beside": sorted(beside)} if beside else {}
-    return {**_free(account, run_id, "moved", stated, reason), "table_identity": table, "unit": unit}
+    held = {"table_identity": table, "unit": unit, "files": new}
+    return {**_free(account, run_id, "moved", stated, reason), **held}
 
 
 def accept(account: Account, lost: Lost, reason: str) -> dict[str, object]:

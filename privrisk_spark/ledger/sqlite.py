@@ -25,7 +25,7 @@ __all__ = ["LedgerFile"]
 
 # Marks the file as ours ("PRLG"), so that another program's database is never taken for a ledger.
 _APPLICATION_ID: Final = 0x50524C47
-_SCHEMA_VERSION: Final = 5
+_SCHEMA_VERSION: Final = 1
 _BUSY_SECONDS: Final = 30.0
 
 # The third trigger is there because INSERT OR REPLACE deletes the old row without firing a DELETE trigger.
@@ -46,13 +46,6 @@ _TRIGGERS: Final = {
         "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
     ),
 }
-_CLOSED_BEFORE: Final = {
-    1: "(state <> 'reserved' AND NEW.state <> 'reserved')",
-    2: "state IN ('committed', 'void')",
-    3: "state IN ('committed', 'void', 'noted')",
-    4: "state IN ('committed', 'void', 'noted')",
-}
-"""After which states of a run nothing came, in the schemas before 5."""
 
 
 class LedgerFile:
@@ -88,7 +81,7 @@ class LedgerFile:
             raise _failure(error) from error
 
     def create(self) -> None:
-        """Create an empty ledger if there is none; the first transaction that writes brings an old one up to date."""
+        """Create an empty ledger if there is none."""
         if self.exists():
             return
         try:
@@ -106,9 +99,7 @@ class LedgerFile:
         """Open the file for one transaction."""
         del lineage, tables
         with _opened(self._path, read_only=read_only) as connection:
-            version = _checked_schema(connection)
-            if version < _SCHEMA_VERSION and not read_only:
-                _upgrade(connection, version)
+            _check_schema(connection)
             yield connection
 
 
@@ -142,48 +133,20 @@ def _create_schema(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
 
-def _upgrade(connection: sa.Connection, version: int) -> None:
-    """Bring a ledger of an earlier schema to this one, in the transaction that writes; every event stays as it is."""
-    names = [row.name for row in connection.exec_driver_sql("PRAGMA table_info(events)")]
-    for name in _TRIGGERS:
-        connection.exec_driver_sql(f"DROP TRIGGER {name}")
-    connection.exec_driver_sql("DROP INDEX events_one_per_state")
-    # SQLite cannot change a CHECK: the table is made again and the events are copied with their numbers.
-    connection.exec_driver_sql(f"ALTER TABLE events RENAME TO events_{version}")
-    _create_schema(connection)
-    columns = ", ".join(names)
-    connection.exec_driver_sql(
-        f"INSERT INTO events ({columns}) SELECT {columns} FROM events_{version} ORDER BY sequence"
-    )
-    connection.exec_driver_sql(f"DROP TABLE events_{version}")
-
-
-def _checked_schema(connection: sa.Connection) -> int:
-    """Return the schema's version; refuse what is none, or not append-only."""
+def _check_schema(connection: sa.Connection) -> None:
+    """Refuse a file that is not a ledger of this schema, or that is no longer append-only."""
     if connection.exec_driver_sql("PRAGMA application_id").scalar_one() != _APPLICATION_ID:
         raise InputError(
             "ledger.url names a file that is not a privacy-budget ledger; if it was one, restore it from its backup."
         )
     version = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
-    if not 1 <= version <= _SCHEMA_VERSION:
-        raise InputError(
-            f"ledger.url names a ledger of schema {version}; this version reads schemas 1 to {_SCHEMA_VERSION}."
-        )
+    if version != _SCHEMA_VERSION:
+        raise InputError(f"ledger.url names a ledger of schema {version}; this version reads schema {_SCHEMA_VERSION}.")
     found = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-    if {row.name: row.sql for row in found} != _triggers(version):
+    if {row.name: row.sql for row in found} != _TRIGGERS:
         raise EngineError(
             "the ledger is no longer append-only (its triggers were changed); restore it from its backup."
         )
-    return version
-
-
-def _triggers(version: int) -> dict[str, str]:
-    if version not in _CLOSED_BEFORE:
-        return _TRIGGERS
-    name = "events_no_replace"
-    now = "state IN ('committed', 'void', 'noted', 'accepted')"
-    closed = _TRIGGERS[name].replace(now, _CLOSED_BEFORE[version])
-    return _TRIGGERS | {name: closed}
 
 
 def _failure(error: Exception) -> EngineError:

@@ -21,7 +21,7 @@ from privrisk_spark.ledger.decision import (
 from privrisk_spark.ledger.reading import LedgerReading
 from privrisk_spark.ledger.reconciliation import Lost, lost_by, refuse_forgotten
 from privrisk_spark.ledger.records import Reservation, Run
-from privrisk_spark.ledger.request import canonical, check_name, lineage_name
+from privrisk_spark.ledger.request import canonical, check_name, is_lineage, lineage_name
 from privrisk_spark.ledger.storage import events
 from privrisk_spark.runs.witnesses import Seen
 
@@ -47,7 +47,7 @@ class LedgerStatements(LedgerReading):
         what: str,
         place: str,
         table: str | None = None,
-        formerly: Sequence[str] = (),
+        files: Sequence[str] = (),
         seen: Seen | None = None,
     ) -> Reservation:
         """Record a release of the table that is not private, before anybody can see it; nothing is charged.
@@ -59,7 +59,7 @@ class LedgerStatements(LedgerReading):
             Its kind of guarantee.
         place : str
             Where the release goes, resolved.
-        table, formerly, seen
+        table, files, seen
             As `Ledger.reserve` has them.
 
         Returns
@@ -75,12 +75,14 @@ class LedgerStatements(LedgerReading):
         EngineError
             If the database fails.
         """
-        tables = frozenset((*([] if table is None else [table]), *formerly))
+        tables = frozenset((*([] if table is None else [table]), *files))
         lineage, run_id = check_name("lineage", lineage), check_name("run_id", run_id)
         what, place = check_name("what", what), check_name("output.path", place, longest=LONGEST_PLACE)
         with self._stated(lineage, tables, seen) as (connection, account):
-            if self._refuse_note(connection, account, run_id, what=what, place=place, table=table, tables=tables):
-                self._append(connection, account, rows.note(account, run_id, what, place=place, table=table))
+            if self._refuse_note(connection, account, run_id, what=what, place=place, tables=tables):
+                self._append(
+                    connection, account, rows.note(account, run_id, what, place=place, table=table, files=files)
+                )
             noted = self._replay(connection, lineage)
             return on_record(noted, noted.runs[run_id])
 
@@ -92,11 +94,11 @@ class LedgerStatements(LedgerReading):
         what: str,
         place: str,
         table: str | None = None,
-        formerly: Sequence[str] = (),
+        files: Sequence[str] = (),
         seen: Seen | None = None,
     ) -> None:
         """Raise what `note` would raise, and write nothing, so that a run can be refused before it does its work."""
-        tables = frozenset((*([] if table is None else [table]), *formerly))
+        tables = frozenset((*([] if table is None else [table]), *files))
         lineage, run_id = check_name("lineage", lineage), check_name("run_id", run_id)
         if not self._storage.exists():
             refuse_forgotten(self._account(lineage), frozenset(), seen or Seen())
@@ -104,7 +106,7 @@ class LedgerStatements(LedgerReading):
         with self._storage.transaction(lineage_name(lineage), read_only=True) as connection:
             account = self._replay(connection, lineage)
             self._refuse_forgotten(connection, account, seen)
-            self._refuse_note(connection, account, run_id, what=what, place=place, table=table, tables=tables)
+            self._refuse_note(connection, account, run_id, what=what, place=place, tables=tables)
 
     def move(
         self,
@@ -112,7 +114,7 @@ class LedgerStatements(LedgerReading):
         lineage: str,
         table: str,
         reason: str,
-        formerly: Sequence[str] = (),
+        files: Sequence[str] = (),
         unit: str | None = None,
         beside: Sequence[str] = (),
         seen: Seen | None = None,
@@ -126,7 +128,7 @@ class LedgerStatements(LedgerReading):
             Identity of the table there.
         reason : str
             For the record. Never a record's value.
-        formerly : sequence of str
+        files : sequence of str
             As `Ledger.reserve` has it.
         unit : str, optional
             What releases of it protect, under the name its column has now.
@@ -140,8 +142,8 @@ class LedgerStatements(LedgerReading):
         ------
         BudgetError
             If the ledger knows no table of the lineage and none is beside it; if another lineage is of the table and
-            was not named, or one that was named is not; if the unit is of another kind; if the ledger has forgotten
-            what output or vault know.
+            was not named, or one that was named is not in the ledger; if the unit is of another kind; if the ledger
+            has forgotten what output or vault know.
         """
         table, reason = check_name("table", table), check_name("reason", reason)
         named = frozenset(lineage_name(one) for one in beside)
@@ -149,21 +151,21 @@ class LedgerStatements(LedgerReading):
             raise BudgetError(
                 f"ledger.lineage {lineage_name(lineage)} is not bound to a table yet: its next reservation binds it."
             )
-        tables = (table, *formerly)
+        tables = (table, *files)
         with self._stated(lineage, tables, seen) as (connection, account):
             holders = self._holders(connection, account, tables)
-            strange = named - holders - account.beside
-            if strange:
-                others = ", ".join(map(repr, sorted(holders))) or "none"
+            # Which files a table of a catalog has is not known here, so any lineage of the ledger may be named.
+            known = {lineage_name(name) for name in self._names(connection) if is_lineage(name)}
+            if named - known:
                 raise BudgetError(
-                    f"--beside names lineages that are not of the policy's table: "
-                    f"{', '.join(map(repr, sorted(strange)))}. Other lineages of it: {others}."
+                    f"--beside: the ledger has no lineage {', '.join(map(repr, sorted(named - known)))}. It has "
+                    f"{', '.join(map(repr, sorted(known))) or 'none'}."
                 )
             refuse_second_budget(account, holders - named)
             _refuse_other_kind(account, unit)
             new = named - account.beside
-            if new or table not in account.tables or (unit is not None and unit not in account.units):
-                event = rows.move(account, table, reason, unit=unit, beside=sorted(new))
+            if new or not account.tables.issuperset(tables) or (unit is not None and unit not in account.units):
+                event = rows.move(account, table, reason, files=files, unit=unit, beside=sorted(new))
                 self._append(connection, account, event)
 
     def accept(self, *, lineage: str, reason: str, seen: Seen) -> tuple[Lost, ...]:
@@ -221,7 +223,6 @@ class LedgerStatements(LedgerReading):
         *,
         what: str,
         place: str,
-        table: str | None,
         tables: Collection[str],
     ) -> bool:
         """Tell whether a note is to be written, or refuse it."""
@@ -233,7 +234,7 @@ class LedgerStatements(LedgerReading):
             _refuse_other_note(run, what=what, place=place, tables=tables)
             return False
         refuse_other_table(account, tables)
-        refuse_second_budget(account, () if table is None else self._holders(connection, account, tables))
+        refuse_second_budget(account, self._holders(connection, account, tables))
         return True
 
     def _refuse_forgotten(self, connection: sa.Connection, account: Account, seen: Seen | None) -> None:

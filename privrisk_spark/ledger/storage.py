@@ -38,18 +38,20 @@ events: Final = sa.Table(
     sa.Column("nothing_left_the_zone", sa.Boolean(create_constraint=True, name="nothing_left"), nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("created_at", sa.Text, nullable=False),
-    # Since schema 2: what binds a run to one draw. `asked` tells a run reserved under it from an older one.
+    # What holds a run to one draw.
     sa.Column("asked", sa.Text),
     sa.Column("key_commitment", sa.Text),
     sa.Column("place", sa.Text),
     sa.Column("release_digest", sa.Text),
-    # Since schema 3: which table the lineage is of, and the event's own hash (`privrisk_spark.ledger.chain`).
+    # Which table the lineage is of, and the event's own hash (`privrisk_spark.ledger.chain`).
     sa.Column("table_identity", sa.Text),
     sa.Column("chain", sa.Text),
-    # Since schema 4: what a reservation was held against the cap with, where the sums do not bind.
+    # What a reservation was held against the cap with, where the sums do not bind.
     sa.Column("composed_epsilon", sa.Text),
-    # Since schema 5: what the releases of the lineage protect.
+    # What the releases of the lineage protect.
     sa.Column("unit", sa.Text),
+    # Identities of files of the table that the lineage did not hold before, as a JSON list.
+    sa.Column("files", sa.Text),
     sa.CheckConstraint(
         "state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved', 'accepted')", name="state"
     ),
@@ -87,11 +89,7 @@ class Storage(Protocol):
         """
 
     def create(self) -> None:
-        """Create an empty ledger if there is none; bring one of an earlier schema to this one, now or when written.
-
-        If several processes do so at once, all use one. No event changes: those of schema 1 lack what binds a run, and
-        those before schema 3 their own hashes; before schema 4 the sums alone bound; before schema 5 nothing was
-        said of what a lineage protects.
+        """Create an empty ledger if there is none; if several processes do so at once, all use one.
 
         Raises
         ------
@@ -106,15 +104,12 @@ class Storage(Protocol):
     ) -> AbstractContextManager[sa.Connection]:
         """Open an existing ledger for one transaction: committed when the block ends, rolled back when it raises.
 
-        A ledger of an earlier schema may be read as it is; it is written only under this one, so that no earlier
-        version of the program, which would not hold a run to its commitments, can draw by it any more.
-
         Parameters
         ----------
         lineage : str or None
             The lineage that is written. What a writer reads of it cannot change before the commit.
         tables : collection of str
-            Identities of tables: of them, too, nothing that a writer reads can change, in any lineage.
+            Identities of tables and files. If there are any, no other writer changes which lineage holds which table.
         read_only : bool
             False waits for other writers, for up to 30 s.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -65,7 +66,15 @@ class RunCost:
         }
 
 
-def cost_of(policy: Policy, plan: Mechanism, run_id: str, digest: str, *, date: dt.date) -> RunCost:
+def cost_of(
+    policy: Policy,
+    plan: Mechanism,
+    run_id: str,
+    digest: str,
+    *,
+    date: dt.date,
+    files: Iterable[str] | None = None,
+) -> RunCost:
     """What the ledger is asked to reserve.
 
     Parameters
@@ -77,6 +86,8 @@ def cost_of(policy: Policy, plan: Mechanism, run_id: str, digest: str, *, date: 
         Of the plan, with policy and hierarchies.
     date : date
         Business date.
+    files : iterable of str, optional
+        Of the table, as `table_identity` has them.
 
     Raises
     ------
@@ -95,6 +106,6 @@ def cost_of(policy: Policy, plan: Mechanism, run_id: str, digest: str, *, date: 
         cap_delta=policy.ledger.cap.delta,
         stored=StoredMechanism(plan, digest, __version__),
         asked=asked_of(policy, date),
-        table=table_identity(policy, date),
+        table=table_identity(policy, files),
         accounting=policy.ledger.accounting,
     )

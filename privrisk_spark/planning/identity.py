@@ -1,4 +1,4 @@
-"""Which table a lineage is of, and what it protects: as far as a policy tells, and nothing the table holds."""
+"""Which table a lineage is of, by its place and its files, and what it protects; no value of the table counts."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import datetime as dt
 import hashlib
 import posixpath
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlparse
 
-from privrisk_spark.ledger.request import LONGEST_NAME
+from privrisk_spark.ledger.request import LONGEST_NAME, lineage_name
 from privrisk_spark.policy.dictionaries import GIVEN, Table
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.storage.directories import resolved
+from privrisk_spark.storage.table_files import files_of, identity_of, named_here
 
 __all__ = ["TableIdentity", "table_identity"]
 
@@ -34,24 +37,24 @@ class TableIdentity:
 
     Attributes
     ----------
-    table : str or None
-        Digest of where it is; None for a frame, of which nobody knows that.
-    formerly : tuple of str
-        Digests by which earlier versions of the program, which knew fewer names of one place, may have called it.
+    table : str
+        Digest of the name of its place; of a frame, which has none, of the lineage.
+    files : tuple of str
+        Digests of its files: of the name of each, and of its inode. Two paths to one file share them.
     unit : str
         What a private release of it protects.
     """
 
-    table: str | None
-    formerly: tuple[str, ...]
+    table: str
+    files: tuple[str, ...]
     unit: str
 
     def arguments(self) -> dict[str, Any]:
         """Return what the ledger is told of the table."""
-        return {"table": self.table, "formerly": self.formerly}
+        return {"table": self.table, "files": self.files}
 
 
-def table_identity(policy: Policy, date: dt.date) -> TableIdentity:
+def table_identity(policy: Policy, files: Iterable[str] | None = None) -> TableIdentity:
     """Return the identity of a policy's table.
 
     A table that is written anew to a place of each day is one table: any date in its name counts as every other one.
@@ -59,21 +62,39 @@ def table_identity(policy: Policy, date: dt.date) -> TableIdentity:
     Parameters
     ----------
     policy : Policy
-    date : date
-        Business date.
+        With a ledger.
+    files : iterable of str, optional
+        Paths and URIs of its files, and the URN of a lake table. By default those that its path names on this machine,
+        which is all that is known before the table is opened.
     """
     table = policy.table
-    earlier = _digest(_former_name(table, policy.run.date or date))
-    now = None if table.catalog == GIVEN else _digest(_name(table))
-    return TableIdentity(now, () if earlier == now else (earlier,), _unit(table.entity_id))
+    if table.catalog == GIVEN and policy.ledger is not None:
+        name = f"frame of {lineage_name(policy.ledger.lineage)}"
+    else:
+        name = f"catalog {table.catalog.replace('`', '').lower()}" if table.catalog is not None else ""
+    digests = {_digest(of) for file in (_files_here(table) if files is None else files) for of in _names_of_file(file)}
+    # Spark resolves names without regard to case, unless spark.sql.caseSensitive is set; quotes are no part of one.
+    return TableIdentity(
+        _digest(_undated(name) or _name(table.place or "")), tuple(sorted(digests)), _unit(table.entity_id)
+    )
 
 
-def _name(table: Table) -> str:
+def _files_here(table: Table) -> Iterator[str]:
+    """Files that the path of a table names on this machine; what alternatives in braces match, Spark decides."""
+    if table.path is not None and table.lake is None and "{" not in table.path:
+        yield from (str(file) for place in named_here(table.path) for file in files_of(place))
+
+
+def _names_of_file(file: str) -> Iterator[str]:
+    """Name of a file's place, and what it is by itself; one inode has many names, and one name many inodes in time."""
+    yield _name(file)
+    itself = None if "://" in file else identity_of(Path(file))
+    if itself is not None:
+        yield itself
+
+
+def _name(path: str) -> str:
     """Return one name for all spellings of a place."""
-    if table.catalog is not None:
-        # Spark resolves names without regard to case, unless spark.sql.caseSensitive is set; quotes are no part of one.
-        return _undated(f"catalog {table.catalog.replace('`', '').lower()}")
-    path = table.place or ""
     parsed = urlparse(path)
     if parsed.scheme in ("", "file"):
         # Links are followed: the table is what lies where they point to.
@@ -96,20 +117,6 @@ def _day_of(found: re.Match[str]) -> str:
     except ValueError:
         return found[0]
     return _DATE
-
-
-def _former_name(table: Table, day: dt.date) -> str:
-    """Return the name before all spellings of a place had one, and only the business date counted as any."""
-    if table.catalog is not None:
-        name = f"catalog {table.catalog}"
-    else:
-        name = table.place or ""
-        parsed = urlparse(name)
-        if parsed.scheme in ("", "file"):
-            name = str(resolved(unquote(parsed.path) if parsed.scheme else name))
-    for form in ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d"):
-        name = name.replace(day.strftime(form), _DATE)
-    return name
 
 
 def _unit(entity_id: str | None) -> str:

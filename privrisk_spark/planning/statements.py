@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
 
-from privrisk_spark.errors import BudgetError, ConfigError, Fault
+from privrisk_spark.errors import BudgetError
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.reconciliation import Lost
 from privrisk_spark.ledger.records import Balance, Run
@@ -86,14 +85,12 @@ def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: boo
     return balance
 
 
-def move(policy: Policy, date: dt.date, *, reason: str, beside: Sequence[str] = ()) -> str:
+def move(policy: Policy, *, reason: str, beside: Sequence[str] = ()) -> str:
     """Record that the policy's table is the one its lineage is of; returns the lineage.
 
     Parameters
     ----------
     policy : Policy
-    date : date
-        Business date.
     reason : str
     beside : sequence of str
         Other lineages that are of this table, too, and whose losses are counted apart.
@@ -103,16 +100,11 @@ def move(policy: Policy, date: dt.date, *, reason: str, beside: Sequence[str] = 
     BudgetError
         As `Ledger.move`.
     """
-    ledger, table = ledger_of(policy), table_identity(policy, date)
-    if table.table is None:
-        raise ConfigError(
-            [Fault("table", "is a given frame, and nobody knows where that lies; name a path or catalog")]
-        )
+    ledger, table = ledger_of(policy), table_identity(policy)
     unit = table.unit if policy.guarantee.kind == "dp" else None
     Ledger(ledger.url).move(
         lineage=ledger.lineage,
-        table=table.table,
-        formerly=table.formerly,
+        **table.arguments(),
         unit=unit,
         reason=reason,
         beside=beside,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import glob
 import os
 import re
-from collections.abc import Iterator
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import IO, Final
 from urllib.parse import unquote, urlparse
 
-__all__ = ["PATTERN", "files_of", "links_in", "named_here", "opened"]
+__all__ = ["PATTERN", "files_of", "identity_of", "links_in", "named_here", "opened"]
 
 PATTERN: Final = re.compile(r"[*?\[{]")
 """What makes a path of a policy a pattern, as Spark takes it."""
@@ -73,3 +77,45 @@ def links_in(directory: Path) -> Iterator[Path]:
 def opened(file: Path) -> IO[bytes]:
     """Open a file for reading at any place of it."""
     return file.open("rb")
+
+
+def identity_of(file: Path) -> str | None:
+    """Return what tells a file from all others, whatever its names; None if there is none.
+
+    Parameters
+    ----------
+    file : Path
+        Links are followed.
+
+    Returns
+    -------
+    str or None
+        Its inode and when that was created. Unlike the number of a device, both stay the same when the machine starts
+        again, and a file that gets the inode of a deleted one was created later. Where the file system does not know
+        when a file was created: its inode and device.
+    """
+    try:
+        known = file.stat()
+    except OSError:
+        return None
+    born = getattr(known, "st_birthtime_ns", None) or getattr(known, "st_birthtime", None) or _born(file)
+    return f"inode {known.st_ino} " + (f"born {born}" if born else f"on {known.st_dev}")
+
+
+_BORN = 0x800
+"""Bit of the mask of Linux' statx by which a file's time of birth is asked for, and answered."""
+
+
+def _born(file: Path) -> str | None:
+    """Return when a file was created, by Linux' statx; Python's stat does not tell."""
+    statx = _statx()
+    answer = ctypes.create_string_buffer(256)
+    if statx is None or statx(-100, os.fsencode(file), 0, _BORN, answer) != 0:
+        return None
+    seconds, nanoseconds = struct.unpack_from("=qI", answer, 80)
+    return f"{seconds}.{nanoseconds:09}" if struct.unpack_from("=I", answer)[0] & _BORN else None
+
+
+@cache
+def _statx() -> Callable[..., int] | None:
+    return getattr(ctypes.CDLL(None), "statx", None) if sys.platform == "linux" else None

@@ -9,7 +9,6 @@ import json
 import math
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 from decimal import Decimal
@@ -410,13 +409,43 @@ def test_a_table_of_another_lineage_is_charged_beside_it_only_by_a_statement(pol
     for command in ("reserve", "plan"):
         refused = privrisk(command, policy, "--run-id", "r1", other)
         assert refused.exit_code == 1
-        assert "twice: the policy's table is that of the lineage 'census'" in " ".join(refused.stderr.split())
+        told = " ".join(refused.stderr.split())
+        assert "twice: the policy's table, or a file of it, is that of the lineage 'census'" in told
     beside = privrisk("move", policy, other, "--beside", "Census", "--reason", "two studies")
     assert beside.exit_code == 0, beside.stderr
     assert privrisk("reserve", policy, "--run-id", "r1", other).exit_code == 0
     assert ": two studies" in privrisk("show", policy, other).stdout
     (stated,) = printed("show", policy, other)["statements"]
     assert (stated["state"], stated["reason"]) == ("moved", "two studies")
+
+
+@pytest.mark.parametrize("path", ["in", "in/../in/table.csv", "linked.csv", "soft.csv", "soft"])
+def test_reserve_of_a_file_by_another_path_under_a_second_lineage_is_refused(policy: Path, tmp_path: Path, path: str):
+    (tmp_path / "in").mkdir()
+    table = tmp_path / "in" / "table.csv"
+    table.write_text("age\n1\n")
+    (tmp_path / "linked.csv").hardlink_to(table)
+    (tmp_path / "soft.csv").symlink_to(table)
+    (tmp_path / "soft").symlink_to(tmp_path / "in")
+    made = privrisk("reserve", policy, "--run-id", "r1", f"--set=table.path={table}")
+    assert made.exit_code == 0, made.stderr
+    again = ("--run-id", "r2", f"--set=table.path={tmp_path / path}")
+    for command in ("reserve", "plan"):
+        refused = privrisk(command, policy, *again, "--set=ledger.lineage=twice")
+        assert refused.exit_code == 1
+        assert "a file of it, is that of the lineage 'census'" in " ".join(refused.stderr.split())
+    assert privrisk("reserve", policy, *again).exit_code == 0, "under its own lineage it is the same table"
+    table.unlink()
+    table.write_text("age\n2\n")
+    assert privrisk("reserve", policy, "--run-id", "r3", f"--set=table.path={table}").exit_code == 0, "written anew"
+
+
+@pytest.mark.parametrize("path", ["tabl?.csv", "[t]able.csv", "tabl\\\\e.csv", "{table,other}.csv", "*.csv"])
+def test_reserve_of_a_pattern_is_refused(policy: Path, place: Place, tmp_path: Path, path: str):
+    refused = privrisk("reserve", policy, "--run-id", "r1", f"--set=table.path={tmp_path}/{path}")
+    assert refused.exit_code == 2
+    assert "table.path: must name one file or directory under dp" in " ".join(refused.stderr.split())
+    assert not place.exists()
 
 
 def test_a_lineage_protects_rows_or_persons(policy: Path, place: Place):
@@ -464,16 +493,6 @@ def test_void_and_move_do_not_believe_a_ledger_that_was_cut(policy: Path, place:
         assert refused.exit_code == 1
         assert "output.vault knows event 2 of it, from run id r1" in " ".join(refused.stderr.split())
     assert Ledger(place.url).balance("census").spent_epsilon == 1
-
-
-def test_create_brings_a_ledger_of_a_file_up_to_date(file: InFile, tmp_path: Path):
-    """It said so, and did it on PostgreSQL alone."""
-    file.path.parent.mkdir(parents=True, exist_ok=True)
-    with sqlite3.connect(file.path) as connection:
-        connection.executescript((Path(__file__).parents[1] / "ledger" / "schema_2_sqlite.sql").read_text())
-    connection.close()
-    assert privrisk("create", "--url", file.url).exit_code == 0
-    assert file.run("PRAGMA user_version") == [(5,)]
 
 
 def test_create_prints_what_to_grant(policy: Path, place: Place):

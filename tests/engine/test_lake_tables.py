@@ -17,7 +17,7 @@ from pyiceberg.types import LongType, StringType
 
 from privrisk_spark.engine.lake_tables import lake_frame, lake_tasks
 from privrisk_spark.engine.row_groups import Wanted
-from privrisk_spark.engine.sources import scan
+from privrisk_spark.engine.sources import files_read, scan
 from privrisk_spark.errors import EngineError
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.stages.tables.opening import read
@@ -195,3 +195,18 @@ def test_times_of_96_bits_are_instants(spark: Any, tmp_path: Path) -> None:
     assert pq.read_schema(file).field("at").type == pa.timestamp("ns"), "else it shows nothing"
     frame = read(spark, pinned("delta", str(place)), key="table")
     assert_df_equality(frame, spark.createDataFrame(given), ignore_row_order=True, ignore_nullable=True)
+
+
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_files_read_of_a_lake_table_are_its_id_and_its_data_files(spark: Any, tmp_path: Path, form: str) -> None:
+    """The id stays when files are compacted; the files are those that a plain path to one of them names."""
+    found = []
+    for name in ("one", "other"):
+        table = of_form(form, tmp_path / name, rows().slice(0, 3), rows().slice(3))
+        files = files_read(table, read(spark, table, key="table"))
+        assert files[0] == f"urn:uuid:{snapshot_of(table).pin.table}"
+        parquet = {str(file) for file in (tmp_path / name).rglob("*.parquet")}
+        assert set(files[1:]) <= parquet
+        assert len(files) == 3
+        found.append(set(files))
+    assert not found[0] & found[1]

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.engine.object_tables import object_frame
 from privrisk_spark.engine.row_groups import Wanted
-from privrisk_spark.engine.sources import scan
+from privrisk_spark.engine.sources import files_read, scan
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.storage.locations import locate
@@ -121,3 +121,17 @@ def test_directories_that_are_not_plain_are_refused_and_no_value_is_told(
     assert f"table.path: '{uri}' " in str(told.value)
     assert said in str(told.value)
     assert "PLANTED" not in str(told.value)
+
+
+def test_files_read_of_a_directory_and_of_a_file_in_it_are_one_key(
+    spark: SparkSession, endpoint: str, tmp_path: Path
+) -> None:
+    del endpoint
+    _, uri = put(tmp_path, {"a b.parquet": pa.table({"x": [1]}), "c.parquet": pa.table({"x": [2]})})
+    places = (uri.replace("s3:", "s3a:") + "/", f"{uri}/a b.parquet")
+    whole, one = (
+        files_read(table, object_frame(spark, table, key="table"))
+        for table in (Table(path=place, format="parquet") for place in places)
+    )
+    assert whole == [f"{uri}/a b.parquet", f"{uri}/c.parquet"]
+    assert one == whole[:1]

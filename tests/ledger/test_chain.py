@@ -98,7 +98,6 @@ def test_an_event_that_was_rewritten_is_named_by_its_number(ledger: Ledger, plac
 
 
 def test_a_chain_that_was_taken_away_whole_is_not_believed(ledger: Ledger, place: Place):
-    """What came into the ledger with the chain has its hash: nobody makes the account one of an earlier schema."""
     reserve(ledger, table="t")
     publish(ledger)
     place.tamper("UPDATE events SET chain = NULL")

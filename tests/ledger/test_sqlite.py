@@ -18,7 +18,7 @@ COPY = (
     "REPLACE INTO events SELECT {sequence}, lineage, {run_id}, state, '0', delta, cap_epsilon, cap_delta, "
     "spent_epsilon_before, spent_epsilon_after, spent_delta_before, spent_delta_after, mechanism, "
     "mechanism_digest, snapshot, nothing_left_the_zone, reason, created_at, asked, key_commitment, "
-    "place, release_digest, table_identity, chain, composed_epsilon, unit FROM events"
+    "place, release_digest, table_identity, chain, composed_epsilon, unit, files FROM events"
 )
 
 

@@ -33,12 +33,13 @@ def test_a_table_has_one_budget_whatever_its_lineage_is_called(ledger: Ledger):
             lineage="census", run_id="r1", epsilon="1", delta="0", cap_epsilon="4", cap_delta="0", mechanism={},
             table="one",
         ),
-        lambda: reserve(ledger, lineage="census", table="new", formerly=("one",)),
+        lambda: reserve(ledger, lineage="census", table="new", files=("one",)),
         lambda: note(ledger, lineage="census", table="one"),
         lambda: ledger.would_note(lineage="census", run_id="n1", what="risk", place="/o", table="one"),
     ):  # fmt: skip
         with pytest.raises(
-            BudgetError, match=r"census: the policy's table is that of the lineage 'adult', and a table"
+            BudgetError,
+            match=r"census: the policy's table, or a file of it, is that of the lineage 'adult', and a table",
         ):
             act()
     assert ledger.lineages() == ("adult",)
@@ -50,7 +51,7 @@ def test_a_table_has_one_budget_whatever_its_lineage_is_called(ledger: Ledger):
 
 def test_a_second_budget_is_stated_and_shown(ledger: Ledger):
     reserve(ledger, table="one", epsilon="4")
-    with pytest.raises(BudgetError, match=r"not of the policy's table: 'elsewhere'. Other lineages of it: 'adult'"):
+    with pytest.raises(BudgetError, match=r"--beside: the ledger has no lineage 'elsewhere'. It has 'adult'"):
         move(ledger, lineage="census", beside=["elsewhere"])
     move(ledger, lineage="Census", beside=["Adult"], reason="of persons")
     move(ledger, lineage="census", beside=["adult"], reason="again")
@@ -84,11 +85,47 @@ def test_two_lineages_that_begin_at_once_are_not_both_of_the_table(ledger: Ledge
     assert sum(won) == 1
 
 
-def test_a_table_under_a_name_of_an_earlier_version_is_the_same(ledger: Ledger):
-    reserve(ledger, table="old")
-    assert reserve(ledger, "r2", table="new", formerly=("old",)).fresh
-    with pytest.raises(BudgetError, match="is of another table"):
-        reserve(ledger, "r3", table="third", formerly=("second",))
+def test_reserve_of_a_file_of_another_lineage_is_refused(ledger: Ledger):
+    reserve(ledger, table="directory", files=("a", "b"))
+    asked: dict[str, Any] = {"lineage": "census", "table": "one file", "files": ("b",)}
+    for act in (
+        lambda: reserve(ledger, **asked),
+        lambda: note(ledger, **asked),
+        lambda: ledger.would_note(run_id="n1", what="risk", place="/o", **asked),
+        lambda: move(ledger, beside=["adult", "adult"], **asked | {"lineage": "third", "files": ("c", "d")}) or reserve(
+            ledger, lineage="fourth", files=("d",)
+        ),
+    ):  # fmt: skip
+        with pytest.raises(
+            BudgetError, match=r"the policy's table, or a file of it, is that of the lineage '(adult|third)'"
+        ):
+            act()
+    assert reserve(ledger, "r2", table="one file", files=("b",)).fresh, "the lineage that holds the file may spend"
+
+
+def test_reserve_of_a_table_that_grows_keeps_its_lineage(ledger: Ledger, place: Place):
+    for day, files in enumerate((("mon",), ("mon", "tue"), ("tue", "wed"))):
+        assert reserve(ledger, f"r{day}", epsilon="1", table="daily", files=files).fresh
+    for file in ("mon", "tue", "wed"):
+        with pytest.raises(BudgetError, match="is that of the lineage 'adult'"):
+            reserve(ledger, lineage="census", table="other", files=(file,))
+    told = place.run("SELECT files FROM events ORDER BY sequence")
+    assert told == [('["mon"]',), ('["tue"]',), ('["wed"]',)], "each file is told once"
+
+
+def test_pin_of_a_file_of_another_lineage_is_refused(ledger: Ledger):
+    """A reservation without Spark does not know the files of a catalog's table; the run that reads it does."""
+    reserve(ledger, table="path", files=("a",))
+    reserve(ledger, lineage="census", table="catalog")
+    ledger.bind(lineage="census", run_id="r1", key="k", place="/o")
+    with pytest.raises(
+        BudgetError, match=r"census: the policy's table, or a file of it, is that of the lineage 'adult'"
+    ):
+        ledger.pin(lineage="census", run_id="r1", snapshot="s", files=("b", "a"))
+    assert [run.state for run in ledger.balance("census").runs] == ["bound"]
+    ledger.pin(lineage="census", run_id="r1", snapshot="s", files=("b",))
+    with pytest.raises(BudgetError, match="is that of the lineage 'census'"):
+        reserve(ledger, "r2", table="path", files=("b",))
 
 
 # ------------------------------------------------------------------------------------------------- what is protected

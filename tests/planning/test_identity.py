@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import hashlib
+import time
 from pathlib import Path
 
 import pytest
 from policies import DP, changed
 
 from privrisk_spark.planning.identity import TableIdentity, table_identity
-from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import parse
+from privrisk_spark.storage.table_files import identity_of
 
-DAY = dt.date(2026, 11, 21)
 
-
-def identity(path: str | None = None, *, catalog: str | None = None, day: dt.date = DAY) -> TableIdentity:
+def identity(path: str | None = None, *, catalog: str | None = None) -> TableIdentity:
     table = {"catalog": catalog} if catalog else {"path": path}
-    return table_identity(parse(changed(DP, ("table", table))), day)
+    return table_identity(parse(changed(DP, ("table", table))))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +57,7 @@ def test_two_places_are_two_tables(one: str, other: str):
 def test_a_place_is_the_same_on_every_day():
     """The name of a file kept its date on all days but one."""
     for path in ("/data/census-2026-11-21.csv", "s3://b/dt=2026-11-21"):
-        assert identity(path).table == identity(path, day=DAY + dt.timedelta(1)).table
+        assert identity(path).table == identity(path.replace("21", "22")).table
 
 
 def test_spark_does_not_tell_case_in_a_catalog():
@@ -82,32 +79,71 @@ def test_a_link_is_what_it_points_to(tmp_path: Path):
     assert found["2026-11-20"] == found["2026-11-21"] != found["elsewhere"]
 
 
-def former(policy: Policy, day: dt.date) -> str:
-    """What the versions before called a table: the business date alone counted as any; a spelling was a place."""
-    table = policy.table
-    name = f"catalog {table.catalog}" if table.catalog else str(table.path)
-    for form in ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d"):
-        name = name.replace(day.strftime(form), "{ds}")
-    return hashlib.sha256(name.encode()).hexdigest()[:32]
+def files_of(path: Path | str) -> set[str]:
+    return set(identity(str(path)).files)
 
 
-@pytest.mark.parametrize("path", ["s3://Bucket/census/", "/data/2026-11-20/x", "/data/2026-11-21/x", "/data/census"])
-def test_a_lineage_of_an_earlier_version_is_still_of_its_table(path: str):
-    found = identity(path)
-    assert former(parse(changed(DP, ("table.path", path))), DAY) in (found.table, *found.formerly)
+def test_files_of_one_file_by_several_paths_are_shared(tmp_path: Path):
+    (tmp_path / "in").mkdir()
+    table = tmp_path / "in" / "x.csv"
+    table.write_text("a\n1\n")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "y.csv").hardlink_to(table)
+    (tmp_path / "soft.csv").symlink_to(table)
+    paths = [
+        tmp_path / "in",
+        tmp_path / "linked",
+        tmp_path / "linked" / "y.csv",
+        tmp_path / "soft.csv",
+        f"file://{table}",
+    ]
+    for path in paths:
+        assert files_of(path) & files_of(table), path
+    (tmp_path / "other.csv").write_text("a\n1\n")
+    assert not files_of(tmp_path / "other.csv") & files_of(table), "a copy is another table"
 
 
-def test_nobody_knows_where_a_frame_lies():
-    found = identity(catalog="a given frame")
-    assert found.table is None
-    assert len(found.formerly) == 1
+def test_files_of_a_table_written_anew_share_its_name_only(tmp_path: Path):
+    table, new = tmp_path / "table.csv", tmp_path / "new.csv"
+    table.write_text("a\n1\n")
+    before = identity(str(table))
+    new.write_text("a\n2\n")
+    new.rename(table)
+    after = identity(str(table))
+    assert before.table == after.table
+    assert len(set(before.files) & set(after.files)) == 1
+
+
+def test_files_that_get_an_inode_of_a_deleted_file_are_new(tmp_path: Path):
+    """File systems give a number of a deleted file to the next one, often within the second."""
+    seen: dict[str, int] = {}
+    for number in range(50):
+        file = tmp_path / f"{number}.csv"
+        file.write_text("a\n")
+        told = identity_of(file)
+        assert told is not None
+        assert told not in seen
+        seen[told] = file.stat().st_ino
+        time.sleep(0.006)  # longer than a tick of the file system's clock
+        file.unlink()
+    assert identity_of(tmp_path / "none.csv") is None
+
+
+def test_table_of_a_frame_is_that_of_its_lineage():
+    def of_frame(lineage: str, *files: str) -> TableIdentity:
+        changes = (("table", {"catalog": "a given frame"}), ("ledger.lineage", lineage))
+        return table_identity(parse(changed(DP, *changes)), files)
+
+    assert of_frame("census") == of_frame(" Census")
+    assert of_frame("census").table != of_frame("births").table
+    assert set(of_frame("census", "s3a://b/x.parquet").files) == set(of_frame("births", "s3://b/x.parquet").files)
 
 
 def test_a_unit_is_a_row_or_a_person_by_name():
     def unit(column: str | None) -> str:
         columns = DP["columns"] | {column: {"role": "identifier"}}
         of = [] if column is None else [("table.entity_id", column), ("columns", columns)]
-        return table_identity(parse(changed(DP, *of)), DAY).unit
+        return table_identity(parse(changed(DP, *of))).unit
 
     assert unit(None) == "row"
     assert unit("pid") == "person pid" != unit("household")

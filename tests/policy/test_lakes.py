@@ -83,7 +83,7 @@ def test_every_version_is_of_one_table() -> None:
     """A ledger knows the table of a lineage by its place; each version of Iceberg has a metadata file of its own."""
 
     def identity(path: str, form: str = "iceberg") -> str:
-        return table_identity(parse(with_table(path=path, format=form)), DAY)
+        return table_identity(parse(with_table(path=path, format=form)))
 
     files = ["/lake/t/metadata/00001-a.metadata.json", "/lake/t/metadata/00002-b.metadata.json", "/lake/t"]
     assert len({identity(file) for file in files}) == 1

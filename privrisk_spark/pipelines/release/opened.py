@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.sources import files_read
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.builders import is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -196,6 +197,13 @@ def open_run(run: Run) -> Opened:
     hierarchies = {} if policy.guarantee.kind == "masked" else open_hierarchies(policy, sources, files)
     check_partitions(policy, hierarchies, sources.table.schema)
     return Opened(sources, hierarchies, axes(policy, hierarchies), {}, files, values)
+
+
+def files_of_table(run: Run, opened: Opened) -> list[str]:
+    """Return the files of the table that is released, which its lineage holds from now on."""
+    if run.table is not None:
+        return files_read(None, run.table)
+    return files_read(run.policy.table, opened.sources.opened["table"].as_read)
 
 
 def _collect_files_read(run: Run, sources: Sources) -> FilesRead | None:

@@ -19,7 +19,14 @@ from privrisk_spark.engine.decided import Decide
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.pipelines.release.encoded import Encoded, count_dictionaries, encode_table
-from privrisk_spark.pipelines.release.opened import Opened, Run, announce_plan, choose_plans, open_run
+from privrisk_spark.pipelines.release.opened import (
+    Opened,
+    Run,
+    announce_plan,
+    choose_plans,
+    files_of_table,
+    open_run,
+)
 from privrisk_spark.pipelines.release.published import (
     charge_of,
     fill_vault,
@@ -133,7 +140,7 @@ def reserve(run: Run, opened: Opened, plan: Mechanism) -> Reserved:
     policy, place = run.policy, run.place
     with run.progress.stage("reserve") as stage:
         digest = plan.digest(policy, opened.hierarchies)
-        cost = cost_of(policy, plan, place.run_id, digest, date=run.date)
+        cost = cost_of(policy, plan, place.run_id, digest, date=run.date, files=files_of_table(run, opened))
         charge = charge_of(policy, place, cost.arguments())
         made = charge.reserve()
         key = charge.begin(made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from privrisk_spark.errors import CheckError
@@ -12,7 +12,7 @@ from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.ledger.request import lineage_name
 from privrisk_spark.pipelines.release.lake_output import check_staged
-from privrisk_spark.pipelines.release.opened import Opened, Run
+from privrisk_spark.pipelines.release.opened import Opened, Run, files_of_table
 from privrisk_spark.pipelines.release.written import Written
 from privrisk_spark.planning.budget import run_cost, seen_of
 from privrisk_spark.planning.history import remembered_as
@@ -118,7 +118,8 @@ def publish(
     """
     run.place.record_request(request_of(run.policy, given=run.table is not None))
     staged = stage_documents(run, opened, record, public, written, more)
-    _note(run.policy, run.place, date=run.date)
+    if run.policy.ledger is not None:
+        _note(run.policy, run.place, files_of_table(run, opened))
     if run.policy.history is not None:
         # Before anybody can see it: no later release may miss it.
         known = remembered_as(run.policy, opened.hierarchies, run_id=run.place.run_id, date=run.date.isoformat())
@@ -126,7 +127,7 @@ def publish(
     return run.place.commit(staged)
 
 
-def refuse_note(policy: Policy, place: Workplace, *, date: dt.date) -> None:
+def refuse_note(policy: Policy, place: Workplace, files: Iterable[str] | None = None) -> None:
     """Refuse a release that is not private and that its lineage will not take, before it costs any work.
 
     Raises
@@ -135,25 +136,25 @@ def refuse_note(policy: Policy, place: Workplace, *, date: dt.date) -> None:
         As `Ledger.note`.
     """
     if policy.ledger is not None and not isinstance(policy.guarantee, DpGuarantee):
-        asked = _noted(policy, place.run_id, str(place.output), date=date)
+        asked = _noted(policy, place, files)
         Ledger(policy.ledger.url).would_note(**asked, seen=seen_of(policy))
 
 
-def _note(policy: Policy, place: Workplace, *, date: dt.date) -> None:
+def _note(policy: Policy, place: Workplace, files: Iterable[str] | None = None) -> None:
     """Have the lineage know of a release that is not private, if the policy names it: before anybody can see it."""
     if policy.ledger is not None:
-        asked = _noted(policy, place.run_id, str(place.output), date=date)
+        asked = _noted(policy, place, files)
         _keep_witness(place, Ledger(policy.ledger.url).note(**asked, seen=seen_of(policy)))
 
 
-def _noted(policy: Policy, run_id: str, place: str, *, date: dt.date) -> dict[str, Any]:
+def _noted(policy: Policy, place: Workplace, files: Iterable[str] | None) -> dict[str, Any]:
     assert policy.ledger is not None
     return {
         "lineage": policy.ledger.lineage,
-        "run_id": run_id,
+        "run_id": place.run_id,
         "what": policy.guarantee.kind,
-        "place": place,
-        **table_identity(policy, date).arguments(),
+        "place": str(place.output),
+        **table_identity(policy, files).arguments(),
     }
 
 
@@ -236,6 +237,6 @@ def confirm(policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, da
             f"run id {place.run_id} is released already, and was asked for with another content of: "
             f"{', '.join(others)}. Use a new run id."
         )
-    _note(policy, place, date=date)
+    _note(policy, place)
     if not policy.decides or policy.guarantee.kind == "masked":
         destroy_key(place.vault.keys, place.run_id)

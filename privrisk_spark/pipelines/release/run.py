@@ -116,7 +116,7 @@ def release(
             commit_to_lake(policy, place, done)
             write_status(place.vault.status, run_id, phase="published", code=0, message=f"release at {place.target}")
             return Outcome(done, False, place)
-        refuse_note(policy, place, date=date)
+        refuse_note(policy, place)
         check_lake(policy, place.output)
         for name in place.output.without_manifest(run_id):
             LOGGER.warning(

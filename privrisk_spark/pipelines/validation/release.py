@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
-from privrisk_spark.engine.sources import files_only_spark_knows
+from privrisk_spark.engine.sources import files_only_spark_knows, files_read
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release.lake_output import check_lake, lake_place
@@ -108,8 +108,12 @@ def look_at_release(
     if possible and policy.output is not None:
         place = Workplace(output_at(policy.places.path), vault_at(policy.places.vault), run_id)
         _look_at_places(looks, spark, policy, place, pinned, table)
-        if not looks.errors and rows is not None:
-            return _planned(looks, policy, hierarchies, rows, frames, place, date=date)
+        if not looks.errors and rows is not None and opened is not None:
+            files = None
+            with looks.at("table"):
+                if policy.ledger is not None:
+                    files = files_read(None, table) if table is not None else files_read(policy.table, opened.as_read)
+            return _planned(looks, policy, hierarchies, rows, frames, place, date=date, files=files)
     return None
 
 
@@ -146,13 +150,14 @@ def _planned(
     place: Workplace,
     *,
     date: dt.date,
+    files: list[str] | None,
 ) -> str | None:
     """Plan what would be guaranteed, decided and counted, and return it in words."""
     schema: T.StructType = rows.schema
     with looks.at("output.partition_by"):
         check_partitions(policy, hierarchies, schema)
     with looks.at("ledger"):
-        refuse_note(policy, place, date=date)
+        refuse_note(policy, place, files)
     if policy.guarantee.kind == "masked":
         with looks.at("columns"):
             of_masks = mask_plan(policy)
@@ -167,7 +172,7 @@ def _planned(
             plan = mechanism(policy, hierarchies)
     if isinstance(plan, Mechanism) and policy.ledger is not None:
         with looks.at("ledger"):
-            cost = cost_of(policy, plan, place.run_id, plan.digest(policy, hierarchies), date=date)
+            cost = cost_of(policy, plan, place.run_id, plan.digest(policy, hierarchies), date=date, files=files)
             Ledger(policy.ledger.url).would_cost(**cost.arguments(), seen=seen_of(policy))
     # A mechanism that cannot be had has been told of, and decides nothing.
     drawn = isinstance(policy.guarantee, AsPublishedGuarantee | DpGuarantee)

@@ -48,6 +48,7 @@ def impossible_dp(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
                 "'error' is refused under dp, as failing on a rare value tells about it; choose 'suppress'",
             )
     yield from _readers_that_join_rows(policy.table)
+    yield from _patterns(policy.table)
     if policy.weight_columns:
         yield Fault("risk.sensitivity", "personal and record weights are not available under dp in this version")
     if policy.risk.model == "III":
@@ -157,6 +158,17 @@ def _readers_that_join_rows(table: Table) -> Iterable[Fault]:
             "table.options.header",
             "must be true under dp: without a header the columns would be read off the first row. "
             f"Got {listing(headers) or 'none'}",
+        )
+
+
+def _patterns(table: Table) -> Iterable[Fault]:
+    """Yield a path that Spark takes for a pattern, by which one table could have many names."""
+    marks = sorted(set("*?[{\\").intersection(table.path or "")) if table.lake is None else []
+    if marks:
+        yield Fault(
+            "table.path",
+            f"must name one file or directory under dp, without {listing(marks)}, which make it a pattern; name the "
+            f"directory of the files, or rename it. Got '{table.path}'",
         )
 
 

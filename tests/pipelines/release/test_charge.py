@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import small_release
+import yaml
 from interleavings import Attempt, Checker, Going, World, release
 from kills import copied
 from product import Privrisk
@@ -18,9 +19,12 @@ from pyspark.sql import SparkSession
 from small_release import write_table
 from typer.testing import CliRunner
 
+from privrisk_spark import api
 from privrisk_spark.cli.app import app
+from privrisk_spark.errors import BudgetError
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release import encoded
+from privrisk_spark.policy.reading import parse
 from privrisk_spark.runs.keystore import VaultKey
 from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.stages.private import sampling
@@ -164,3 +168,39 @@ def test_two_schedulers_that_start_one_run_publish_one_release(
     assert not list((tmp_path / refused / "out").rglob("*.parquet"))
     (run,) = Ledger(f"sqlite:///{tmp_path}/ledger.db").balance("small").runs
     assert (run.state, run.place) == ("committed", str(tmp_path / released / "out"))
+
+
+def test_release_of_files_of_another_lineage_is_refused_before_it_is_charged(
+    spark: SparkSession, privrisk: Privrisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of a path, of a table in a catalog, and of a frame are one table, whatever it is called."""
+    monkeypatch.setenv("SMALL_KEY", small_release.KEY)
+    rows = spark.read.csv(str(write_table(tmp_path)), sep=";", header=True)
+    rows.write.parquet(str(tmp_path / "files"))
+    options = ("table.options", {}), ("table.format", "parquet"), ("guarantee.key", "env:SMALL_KEY")
+    path = small_release.document("dp", tmp_path / "files", tmp_path, *options)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(yaml.safe_dump(path, sort_keys=False))
+    ran = privrisk(str(policy), "--run-id", "r1")
+    assert ran.code == 0, ran.err
+    second = ("--set=ledger.lineage=second", "--run-id", "r2")
+    (part,) = (tmp_path / "files").glob("*.parquet")
+    spark.sql(f"CREATE TABLE twice USING parquet LOCATION '{tmp_path}/files'")
+    try:
+        in_catalog = path | {"table": {"catalog": "twice"}}
+        policy.write_text(yaml.safe_dump(in_catalog, sort_keys=False))
+        reserved = CliRunner().invoke(app, ["ledger", "reserve", str(policy), *second])
+        assert reserved.exit_code == 0, "without Spark nobody knows the files of a table in a catalog"
+        for more in (second, (second[0], "--run-id", "r3"), (second[0], "--run-id", "r3", "--dry-run")):
+            refused = privrisk(str(policy), *more)
+            assert refused.code == 1, refused.out
+            assert "or a file of it, is that of the lineage 'small'" in " ".join(refused.err.split())
+    finally:
+        spark.sql("DROP TABLE twice")
+    frame = spark.read.parquet(str(part)).where("age > 0")
+    with pytest.raises(BudgetError, match="or a file of it, is that of the lineage 'small'"):
+        api.release(frame, parse(in_catalog | {"ledger": path["ledger"] | {"lineage": "third"}}), run_id="r4")
+    ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
+    assert {name: [run.run_id for run in ledger.balance(name).runs] for name in ("small", "second", "third")} == {
+        "small": ["r1"], "second": ["r2"], "third": [],
+    }  # fmt: skip
