@@ -22,6 +22,7 @@ from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism, unit_o
 from privrisk_spark.planning.modes import ReusedSet
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import ReusingDp
+from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.storage.documents import read_text, size_and_digest
 
 CELLS = "admitted.parquet"
@@ -48,6 +49,8 @@ class Reused:
         Quasi-identifiers in order, with the fingerprint of their hierarchies.
     published : Mechanism
         Of the earlier release.
+    release : str
+        Digest of the earlier release, by its manifest.
     """
 
     run_id: str
@@ -57,6 +60,7 @@ class Reused:
     schemes: tuple[tuple[int, ...], ...]
     columns: tuple[tuple[str, str], ...]
     published: Mechanism
+    release: str
 
     @property
     def cells(self) -> ReusedSet:
@@ -102,6 +106,7 @@ class Reused:
                 schemes=tuple(tuple(int(level) for level in scheme) for scheme in said["schemes"]),
                 columns=tuple((str(name), str(of)) for name, of in said["columns"]),
                 published=Mechanism.from_dict(parameters),
+                release=release_digest(document),
             )
         except ConfigError:
             raise
@@ -153,12 +158,12 @@ class Reused:
 
 
 def refuse_unpaid(policy: Policy, planned: ReusedSet, ledger: Ledger) -> None:
-    """Refuse cells that no committed run of the lineage paid for.
+    """Refuse cells that no committed run of the lineage paid for, or that are not those it published.
 
     Raises
     ------
     BudgetError
-        If the ledger does not know the run as committed, or with another mechanism.
+        If the ledger does not know the run as committed, or knows another mechanism or another release of it.
     """
     assert isinstance(policy.guarantee, ReusingDp)
     reused = Reused.read(policy.guarantee.reuse, planned=planned)
@@ -169,7 +174,13 @@ def refuse_unpaid(policy: Policy, planned: ReusedSet, ledger: Ledger) -> None:
             except InputError:
                 continue
             if paid == reused.published:
-                return
+                if run.release == reused.release:
+                    return
+                raise BudgetError(
+                    f"{_KEY}: the manifest is not that of the release the ledger has as committed for run id "
+                    f"'{reused.run_id}': it, or a file that it names, was changed after publication. Restore the "
+                    "release from a copy."
+                )
     raise BudgetError(
         f"{_KEY}: the ledger has no committed run '{reused.run_id}' of the lineage '{reused.lineage}' with the "
         "manifest's mechanism; admitted cells may be used again only where they were paid for."

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import hashlib
+import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import small_release
 import yaml
 from interleavings import Attempt, Checker, Going, World, release
 from kills import copied
-from product import Privrisk
+from product import Privrisk, Ran
 from pyspark.sql import SparkSession
 from small_release import write_table
 from typer.testing import CliRunner
@@ -22,9 +27,10 @@ from typer.testing import CliRunner
 from privrisk_spark import api
 from privrisk_spark.cli.app import app
 from privrisk_spark.errors import BudgetError
+from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release import encoded
-from privrisk_spark.policy.reading import parse
+from privrisk_spark.policy.reading import load, parse
 from privrisk_spark.runs.keystore import VaultKey
 from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.stages.private import sampling
@@ -178,7 +184,7 @@ def test_release_of_files_of_another_lineage_is_refused_before_it_is_charged(
     rows = spark.read.csv(str(write_table(tmp_path)), sep=";", header=True)
     rows.write.parquet(str(tmp_path / "files"))
     options = ("table.options", {}), ("table.format", "parquet"), ("guarantee.key", "env:SMALL_KEY")
-    path = small_release.document("dp", tmp_path / "files", tmp_path, *options)
+    path = small_release.document("dp", tmp_path / "files", tmp_path, *options, ("ledger.cap.epsilon", 8))
     policy = tmp_path / "policy.yaml"
     policy.write_text(yaml.safe_dump(path, sort_keys=False))
     ran = privrisk(str(policy), "--run-id", "r1")
@@ -189,7 +195,8 @@ def test_release_of_files_of_another_lineage_is_refused_before_it_is_charged(
     try:
         in_catalog = path | {"table": {"catalog": "twice"}}
         policy.write_text(yaml.safe_dump(in_catalog, sort_keys=False))
-        reserved = CliRunner().invoke(app, ["ledger", "reserve", str(policy), *second])
+        places = (f"--set=output.path={tmp_path}/out", f"--set=output.vault={tmp_path}/vault")
+        reserved = CliRunner().invoke(app, ["ledger", "reserve", str(policy), *second, *places])
         assert reserved.exit_code == 0, "without Spark nobody knows the files of a table in a catalog"
         for more in (second, (second[0], "--run-id", "r3"), (second[0], "--run-id", "r3", "--dry-run")):
             refused = privrisk(str(policy), *more)
@@ -204,3 +211,66 @@ def test_release_of_files_of_another_lineage_is_refused_before_it_is_charged(
     assert {name: [run.run_id for run in ledger.balance(name).runs] for name in ("small", "second", "third")} == {
         "small": ["r1"], "second": ["r2"], "third": [],
     }  # fmt: skip
+
+
+def test_release_that_reuses_cells_takes_only_those_the_ledger_knows(
+    privrisk: Privrisk, policy: Path, tmp_path: Path
+) -> None:
+    cap = "--set=ledger.cap.epsilon=8"
+    first = privrisk(str(policy), "--run-id", "r1", cap)
+    assert first.code == 0, first.err
+    admitted = first.data.parent / "admitted.parquet"
+    assert_proved(first, policy, admitted)
+
+    def reusing(run_id: str, directory: Path) -> Ran:
+        cells = ("--set=guarantee.schemes=null", "--set=guarantee.epsilon.admit=0")
+        manifest = f"--set=guarantee.reuse={directory}/manifest.json"
+        return privrisk(str(policy), "--run-id", run_id, cap, *cells, manifest)
+
+    # Cells that were admitted by no noise, under a manifest that was made to fit.
+    forged = tmp_path / "forged"
+    shutil.copytree(first.data.parent, forged)
+    cells = pq.read_table(forged / "admitted.parquet")
+    pq.write_table(cells.slice(0, 1), forged / "admitted.parquet")
+    content = (forged / "admitted.parquet").read_bytes()
+    manifest = json.loads((forged / "manifest.json").read_text())
+    digest = hashlib.sha256(content).hexdigest()
+    entry = {"bytes": len(content), "sha256": digest}
+    manifest["admitted"] |= entry
+    (document,) = (one for one in manifest["documents"] if one["name"] == "admitted.parquet")
+    document.update(entry)
+    (forged / "manifest.json").write_text(json.dumps(manifest))
+    refused = reusing("r2", forged)
+    assert refused.code == 1, refused.out
+    told = " ".join(refused.err.split())
+    assert (
+        "guarantee.reuse: the manifest is not that of the release the ledger has as committed for run id 'r1'" in told
+    )
+
+    # A copy is as good as the release.
+    shutil.copytree(first.data.parent, tmp_path / "copy")
+    again = reusing("r3", tmp_path / "copy")
+    assert again.code == 0, again.err
+    assert again.manifest["run_id"] == "r3"
+    assert_proved(again, policy, admitted)
+    runs = Ledger(f"sqlite:///{tmp_path}/ledger.db").balance("small").runs
+    assert [run.run_id for run in runs] == ["r1", "r3"]
+
+
+def assert_proved(ran: Ran, policy: Path, admitted: Path) -> None:
+    """Check what a private release states as proved on its files: only admitted cells, each of enough rows."""
+    guarantee = ran.manifest["guarantee"]
+    assert guarantee["status"] == "proved"
+    asked = load([policy], date=dt.date(2026, 11, 20))
+    labels = [
+        build(spec.hierarchy, name, values=None, null_leaf=False).labels
+        for name, spec in asked.quasi_identifiers.items()
+    ]
+    nodes = pq.read_table(admitted).select(["n0", "n1"]).to_pydict()
+    cells = {(labels[0][age], labels[1][city]) for age, city in zip(nodes["n0"], nodes["n1"], strict=True)}
+    rows = pq.read_table(ran.data).to_pydict()
+    released = Counter(zip(rows["age"], rows["city"], strict=True))
+    assert released, "an empty release would prove nothing"
+    assert released.keys() <= cells | {("*", "*")}, "what is suppressed as a whole needs no cell"
+    assert len(released) > 1
+    assert min(released.values()) >= guarantee["parameters"]["k"]
