@@ -55,8 +55,9 @@ def reconcile(
 ) -> None:
     """Hold the ledger against what was published and what the vaults know of it; without --accept nothing is written.
 
-    Ends with 1 if a private release is published that the ledger does not know, or knows another release of, or if a
-    vault knows an event that the ledger does not hold. Charges without a release, and what was accepted, are only told.
+    Ends with 1 if a private release is published that the ledger does not know, knows another release of, or charged
+    another amount for, or if a vault knows an event that the ledger does not hold. Charges without a release, and what
+    was accepted, are only told.
     """
     with told_errors():
         from privrisk_spark.planning import reconciliation

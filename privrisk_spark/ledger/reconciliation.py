@@ -20,7 +20,7 @@ from privrisk_spark.runs.witnesses import PrivateRelease, Seen, Witness
 
 __all__ = ["Finding", "Lost", "lost_by", "reconcile", "refuse_forgotten"]
 
-Kind = Literal["rolled back", "unknown", "another release", "without a release", "accepted"]
+Kind = Literal["rolled back", "unknown", "another release", "another cost", "without a release", "accepted"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Finding:
 
     Attributes
     ----------
-    kind : {'rolled back', 'unknown', 'another release', 'without a release', 'accepted'}
+    kind : {'rolled back', 'unknown', 'another release', 'another cost', 'without a release', 'accepted'}
     lineage : str or None
         None if nobody knows it.
     run_id : str
@@ -82,6 +82,10 @@ def refuse_forgotten(account: Account, known_runs: frozenset[str], seen: Seen) -
                 f"ledger.lineage {account.lineage}: output.path holds the private release of run id {release.run_id}, "
                 f"whose charge the ledger does not know: it was deleted, cut, rolled back or replaced. {_RESTORE}"
             )
+        run = account.runs.get(release.run_id) if same_lineage(_lineage_of(release, seen), mine) else None
+        wrong = None if run is None else _other_cost(run, release)
+        if wrong is not None:
+            raise BudgetError(f"ledger.lineage {account.lineage}: run id {release.run_id}: {wrong}")
 
 
 _RESTORE = (
@@ -253,8 +257,11 @@ def _of_release(accounts: Mapping[str, Account], release: PrivateRelease, lineag
             "the release is published, and the ledger knows no charge of it. Name the ledger it was charged to, or "
             "restore this one from its latest backup; if that is lost for good, have it charged again with --accept.",
         )
-    if any(run.state in ("committed", "accepted") and run.release in (None, release.digest) for run in runs):
-        return None
+    known = [run for run in runs if run.state in ("committed", "accepted") and run.release in (None, release.digest)]
+    if known:
+        wrong = [_other_cost(run, release) for run in known]
+        # Without a lineage, runs of several lineages may have the id; one of them is the release's.
+        return found("another cost", wrong[0]) if wrong[0] is not None and None not in wrong else None
     again = [run for account in named if account for run in account.runs.values() if run.state == "accepted"]
     if any(run.release == release.digest for run in again):
         return found("accepted", "the release is published, and its budget had been given back; it is charged again.")
@@ -269,6 +276,27 @@ def _of_release(accounts: Mapping[str, Account], release: PrivateRelease, lineag
         "another release",
         f"the release is published, and the ledger has its run as {run.state}, though it is always committed first. "
         "Restore the ledger from its latest backup, or withdraw the release if the run was voided.",
+    )
+
+
+def _other_cost(run: Run, release: PrivateRelease) -> str | None:
+    """Say in what the charge of a run differs from what its manifest states; None if it covers that."""
+    stated = _amounts(release.epsilon, release.delta)
+    charged = Fraction(run.epsilon), Fraction(run.delta)
+    if run.state not in ("committed", "accepted") or stated == charged:
+        return None
+    if stated is None:
+        return (
+            "the manifest of the published release does not state its cost (guarantee.parameters.accounting.basic). "
+            "Restore it from a copy."
+        )
+    # Of a run that was charged again for all that is known of it, a release may cost less.
+    if run.state == "accepted" and stated[0] <= charged[0] and stated[1] <= charged[1]:
+        return None
+    return (
+        f"the manifest of the published release states epsilon {release.epsilon} and delta {release.delta}, and the "
+        f"ledger charged epsilon {run.epsilon} and delta {run.delta}: the ledger or the manifest was rewritten. "
+        "Restore both from a backup."
     )
 
 

@@ -12,9 +12,11 @@ import pytest
 from ledgers import MECHANISM, InFile, OnServer, publish, reserve
 
 from privrisk_spark.errors import BudgetError, CheckError, InputError
+from privrisk_spark.ledger.chain import first_link, link
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.reconciliation import reconcile
+from privrisk_spark.ledger.storage import events
 from privrisk_spark.runs.keystore import VaultKey
 from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.runs.vaults import DirectoryVault
@@ -399,3 +401,43 @@ def test_a_manifest_whose_lineage_is_no_name_hides_no_release(run: Run, place: P
     run.vault.mkdir()
     with pytest.raises(BudgetError, match="holds the private release of run id r1"):
         run.charge("r2").reserve()
+
+
+@pytest.mark.parametrize(("column", "less"), [("epsilon", "0.001"), ("delta", "1E-12")])
+def test_reconcile_of_a_ledger_with_another_cost_than_the_manifest_contradicts(
+    run: Run, place: Place, ledger: Ledger, column: str, less: str
+):
+    """Whoever can write the ledger can recompute its chain; what is published still states its cost."""
+    run.release("r1")
+    assert run.findings() == []
+    shutil.rmtree(run.vault / "charges")
+    total = f"spent_{column}_after"
+    place.tamper(f"UPDATE events SET {column} = '{less}', {total} = '{less}'")
+    place.tamper(f"UPDATE events SET spent_{column}_before = '{less}' WHERE state <> 'reserved'")
+    rechain(place)
+    assert str(getattr(ledger.balance("adult"), f"spent_{column}")) == less, "the ledger follows from itself"
+    assert run.findings() == [("another cost", "r1")]
+    with pytest.raises(BudgetError, match=r"run id r1: the manifest of the published release states epsilon 1 and"):
+        run.charge("r2").reserve()
+
+
+def test_reconcile_of_a_manifest_without_its_cost_contradicts(run: Run, place: Place):
+    run.release("r1")
+    file = run.out / "releases" / "r1" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    del manifest["guarantee"]["parameters"]
+    write_json(file, manifest)
+    place.tamper(f"UPDATE events SET release_digest = '{release_digest(manifest)}' WHERE state = 'committed'")
+    rechain(place)
+    shutil.rmtree(run.vault / "charges")
+    assert run.findings() == [("another cost", "r1")]
+
+
+def rechain(place: Place) -> None:
+    """Give every event of the ledger the hash that follows from what it is now."""
+    names = [column.name for column in events.columns]
+    head = first_link("adult")
+    for row in place.run(f"SELECT {', '.join(names)} FROM events ORDER BY sequence"):
+        event = dict(zip(names, row, strict=True))
+        head = link(head, event)
+        place.tamper(f"UPDATE events SET chain = '{head}' WHERE sequence = {event['sequence']}")
