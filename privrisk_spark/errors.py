@@ -137,6 +137,15 @@ class BudgetError(RefusedError):
     """The privacy budget of the lineage does not allow the release."""
 
 
+class ReleasedError(RefusedError):
+    """A release of the run id is published already, and another one is asked for."""
+
+    remedy = (
+        "The release that is published stays as it is, and so does its status. To publish another one, use a new run "
+        "id; to get this one, ask for it as it was released."
+    )
+
+
 class EngineError(PrivriskError):
     """Spark, a file system or a database failed; running again may help."""
 

@@ -27,6 +27,7 @@ from privrisk_spark.errors import (
     InternalError,
     PlaceError,
     PrivriskError,
+    RefusedError,
 )
 from privrisk_spark.reporting.guide import section_of, told
 from privrisk_spark.storage.locations import Location
@@ -219,11 +220,25 @@ def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoRet
         LOGGER.error("%s", f"{error}{_frames(error)}", extra={"fields": fields})
     else:
         echo(_line(error), err=True)
-    # Where another run is at work, the status is its own.
-    places = [] if isinstance(error, BusyError | PlaceError) else [attempt.status]
+    # Where another run is at work, the status is its own; that of a release that is published stays.
+    others = isinstance(error, BusyError | PlaceError) or (
+        isinstance(error, RefusedError | InputError) and _is_published(attempt)
+    )
+    places = [] if others else [attempt.status]
     for place in (*places, attempt.told):
         _tell(place, attempt, phase="failed", code=error.exit_code, message=str(error), remedy=remedy)
     raise typer.Exit(error.exit_code)
+
+
+def _is_published(attempt: Attempt) -> bool:
+    """Whether the status there tells that a run of this id has published its release."""
+    from privrisk_spark.runs.progress import read_status
+
+    try:
+        known = {} if attempt.status is None else read_status(attempt.status, attempt.run_id)
+    except (OSError, StorageError, InputError):
+        return False
+    return (known.get("run_id"), known.get("phase"), known.get("code")) == (attempt.run_id, "published", 0)
 
 
 def _tell(

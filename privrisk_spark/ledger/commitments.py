@@ -6,7 +6,7 @@ that agrees with what was recorded writes nothing and goes on; one that differs 
 
 from __future__ import annotations
 
-from privrisk_spark.errors import BudgetError, InternalError
+from privrisk_spark.errors import BudgetError, InternalError, ReleasedError
 from privrisk_spark.ledger.decision import differences
 from privrisk_spark.ledger.records import Run
 from privrisk_spark.ledger.request import Request
@@ -134,7 +134,7 @@ def confirm(run: Run, request: Request, *, place: str, release: str) -> None:
     lost = run.state == "accepted"
     found = [] if lost else [name for name in differences(run, request) if name != "mechanism.version"]
     if found:
-        raise BudgetError(
+        raise ReleasedError(
             f"run id {run.run_id} is released already, with other parameters; use a new run id. What differs: "
             f"{', '.join(found)}."
         )

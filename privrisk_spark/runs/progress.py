@@ -7,17 +7,18 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from privrisk_spark.claims import Status
 from privrisk_spark.errors import printable
 from privrisk_spark.results.release import StageRecord
 from privrisk_spark.runs.terminal import Tasks, log_handler, shown
 from privrisk_spark.runs.verbosity import ASKED
-from privrisk_spark.storage.documents import write_json
+from privrisk_spark.storage.directories import is_directory
+from privrisk_spark.storage.documents import read, write_json
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.ownership import is_marked
@@ -205,6 +206,28 @@ def write_status(
         open_store(place).write(f"{run_id}.json", json.dumps(document, indent=2, ensure_ascii=False).encode())
     elif is_marked(place):
         write_json(place / "status.json", document)
+
+
+def read_status(place: Path | Location, run_id: str) -> dict[str, Any]:
+    """Return what :func:`write_status` wrote last; empty if there is nothing, or it is not whole.
+
+    Parameters
+    ----------
+    place : Path or Location
+    run_id : str
+        In a directory the status may be that of another run.
+    """
+    if isinstance(place, Location):
+        try:
+            content: bytes | None = open_store(place).read(f"{run_id}.json").content
+        except FileNotFoundError:
+            content = None
+    else:
+        content = read(place / "status.json")
+    with suppress(ValueError):
+        found = json.loads(content or b"{}")
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def status_of(run_id: str, *, phase: str, code: int | None, message: str, remedy: str = "") -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ledgers import MECHANISM, InFile, OnServer, bind, commit, pin, publish, reserve
 
-from privrisk_spark.errors import BudgetError, EngineError, InputError, InternalError
+from privrisk_spark.errors import BudgetError, EngineError, InputError, InternalError, ReleasedError
 from privrisk_spark.ledger.ledger import Ledger
 
 Place = InFile | OnServer
@@ -130,7 +130,7 @@ def test_a_request_that_differs_is_refused_by_name(ledger: Ledger, changed: dict
             act(**request(**changed))
         assert str(caught.value).endswith(f"What differs: {names}.")
     publish(ledger)
-    with pytest.raises(BudgetError, match="is released already, with other parameters") as caught:
+    with pytest.raises(ReleasedError, match="is released already, with other parameters") as caught:
         ledger.confirm(request(**changed), place="/out", release="d")
     assert str(caught.value).endswith(f"What differs: {names}.")
 

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from privrisk_spark.errors import CheckError
+from privrisk_spark.errors import ReleasedError
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.records import Reservation
@@ -227,13 +227,13 @@ def confirm(policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, da
         # The digest is published, so it does not know them; and the place of the release is the one it was found at.
         unknown = [".".join(one.keys) for one in policy.from_environment if one.keys[0] != "output"]
         if same and unknown:
-            raise CheckError(
+            raise ReleasedError(
                 f"run id {place.run_id} is released already, and this vault does not know what it was asked for. The "
                 f"manifest does not tell what the environment gave for: {', '.join(unknown)}. Use the vault of the "
                 "release, or a new run id."
             )
     if others:
-        raise CheckError(
+        raise ReleasedError(
             f"run id {place.run_id} is released already, and was asked for with another content of: "
             f"{', '.join(others)}. Use a new run id."
         )

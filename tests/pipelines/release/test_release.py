@@ -17,7 +17,9 @@ import pytest
 import yaml
 from product import Privrisk, Ran
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from privrisk_spark.cli.app import app
 from privrisk_spark.errors import EngineError
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.ownership import MARKER, claim
@@ -131,10 +133,13 @@ def test_a_run_id_is_one_request(privrisk: Privrisk, small: Path, tmp_path: Path
     recorded = json.loads((first.root / "vault" / "requests" / "one.json").read_text())["asked"]
     assert not set(recorded) & {"date", "output"}
 
+    published = first.status
+    assert (published["phase"], published["code"]) == ("published", 0)
+
     def refused(*more: str) -> str:
         ran = privrisk(*one, *more)
         assert ran.code == 1
-        assert ran.status["code"] == 1
+        assert ran.status == published, "the release that is published stays, and so does its status"
         return ran.err
 
     assert "with another content of: decision. Use a new run id" in refused("--set=decision.utility_at_least=2")
@@ -142,6 +147,14 @@ def test_a_run_id_is_one_request(privrisk: Privrisk, small: Path, tmp_path: Path
     places.write_text(kept.replace("Ulm;south", "Ulm;SOUTH"))
     assert "of: contents of columns.city.hierarchy.file." in refused()
     places.write_text(kept)
+    mask = ["mask", *one, f"--set=output.path={first.root}/out", f"--set=output.vault={first.root}/vault"]
+    assert CliRunner().invoke(app, mask).exit_code == 2, "the policy is not of that kind"
+    assert first.status == published
+    told = json.loads(refused("--set=decision.utility_at_least=2", "--log-format=json").splitlines()[-1])
+    assert told["what_to_do"].startswith("The release that is published stays as it is")
+    ended = tmp_path / "ended.json"
+    refused("--set=decision.utility_at_least=2", f"--status-file={ended}")
+    assert json.loads(ended.read_text())["code"] == 1, "a scheduler is told how the attempt ended"
     table = tmp_path / "table.csv"
     rows = table.read_text()
     table.write_text(rows + rows.splitlines()[-1] + "\n")
