@@ -80,7 +80,7 @@ def plan(
         day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
         run = check_run_id(policy.run_id(day) if run_id is None else run_id)
         asked = _for_release(policy, table is not None) if of == "release" else with_frame(policy, table is not None)
-        encrypt = of == "release" and not asked.decides
+        encrypt = of == "release" and (not asked.decides or asked.history is not None)
         with held(table, f"privrisk plan {asked.run.name}", encrypt=encrypt) as (spark, given):
             from privrisk_spark.pipelines.validation.run import plan_only
 

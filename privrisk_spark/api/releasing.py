@@ -198,7 +198,8 @@ def release(
                 for name, where in wanted.items()
             }
             asked = placed(with_frame(policy, table is not None), places["output"], places["vault"])
-            encrypt = not asked.decides
+            # Keys travel inside tasks.
+            encrypt = not asked.decides or asked.history is not None
             read = tables_of(asked, given=table is not None).values()
             session = held(table, f"privrisk release {asked.run.name}", encrypt=encrypt, tables=read, prepare=_prepare)
             with session as (spark, given):

@@ -98,7 +98,7 @@ def _compose(attempt: Attempt, policy: Policy, day: dt.date, output: str, *, dry
                 echo(f"{one.run_id}  {one.date}  {one.manifest}")
             return
         attempt.tell_in(place)
-        with held(None, f"privrisk assess {policy.run.name}", encrypt=False) as (spark, _):
+        with held(None, f"privrisk assess {policy.run.name}", encrypt=True) as (spark, _):
             found = composition.compose(spark, policy, place=place, run_id=attempt.run_id, date=day)
     echo(found.paragraph)
     for name in composition.FILES:

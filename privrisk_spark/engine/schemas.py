@@ -39,6 +39,7 @@ from privrisk_spark.planning import dictionaries
 
 NULL, UNKNOWN = dictionaries.NULL, dictionaries.UNKNOWN
 RECORD_ID = "record_id"
+DIGEST = "record_digest"
 BLOCK = "block"
 ENTITY = "entity"
 PEOPLE = "people"
@@ -106,7 +107,7 @@ def with_history(frame: T.StructType, k: int) -> T.StructType:
 
 def remembered(k: int) -> T.StructType:
     """Schema of what a vault remembers of the records of a release."""
-    fields = [T.StructField(RECORD_ID, T.StringType())]
+    fields = [T.StructField(DIGEST, T.StringType())]
     fields += [T.StructField(name, T.ByteType()) for name in levels(k)]
     fields += [T.StructField(name, T.LongType()) for name in paths(k)]
     return T.StructType(fields)

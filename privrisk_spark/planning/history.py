@@ -1,8 +1,8 @@
 """Earlier releases of the same records, as vaults remember them: what a release composes with.
 
-A release of a policy with ``history`` leaves in its vault, for each record, the level of every value and a fingerprint
-of the value with its path to the root. Levels of one value of one hierarchy compose; so what differs is refused, and
-a value that is another by now is told by its fingerprint.
+A release of a policy with ``history`` leaves in its vault, for each record, a keyed digest of its id, the level of
+every value, and a fingerprint of the value with its path to the root. Levels of one value of one hierarchy compose; so
+what differs is refused, and a value that is another by now is told by its fingerprint.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.reuse import fingerprint
 from privrisk_spark.policy.policy import Lineage, Policy
+from privrisk_spark.runs.keystore import history_key
 from privrisk_spark.runs.sealing import release_digest
-from privrisk_spark.runs.vaults import HISTORY, PARTS, PUBLISHED
+from privrisk_spark.runs.vaults import HISTORY, PARTS, PUBLISHED, vault_at
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.opening import open_store
 
@@ -37,12 +38,14 @@ class EarlierRelease:
     place : Location
         Where the vault remembers it.
     parts : Location
-        Directory of the parts: ``record_id``, and of quasi-identifier i ``l<i>`` its level and ``p<i>`` its
+        Directory of the parts: ``record_digest``, and of quasi-identifier i ``l<i>`` its level and ``p<i>`` its
         fingerprint.
     record_id : str
         Column that identifies records.
     hierarchies : mapping of quasi-identifier to str
         Digest of each hierarchy, in the order of the parts' columns.
+    secret : bytes
+        Key of the digests of the ids.
     """
 
     run_id: str
@@ -53,6 +56,7 @@ class EarlierRelease:
     parts: Location
     record_id: str
     hierarchies: Mapping[str, str]
+    secret: bytes = field(repr=False)
 
     @property
     def public(self) -> dict[str, str]:
@@ -60,7 +64,7 @@ class EarlierRelease:
         return {"run_id": self.run_id, "date": self.date, "manifest": self.manifest}
 
     @classmethod
-    def read(cls, place: Location, name: str, *, key: str) -> EarlierRelease:
+    def read(cls, place: Location, name: str, *, key: str, secret: bytes) -> EarlierRelease:
         """Read what a vault remembers of a release, in a document of that name.
 
         Raises
@@ -81,6 +85,7 @@ class EarlierRelease:
                 place.below(str(said.get(PARTS, PARTS))),
                 str(said["record_id"]),
                 {str(name): str(digest) for name, digest in said["hierarchies"]},
+                secret,
             )
         except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
             raise ConfigError([Fault(key, f"'{place}' is damaged: restore it from a copy")]) from None
@@ -155,10 +160,17 @@ def _remembered(vault: Location, *, key: str) -> list[EarlierRelease]:
     for parts in (entry.name.split("/") for entry in open_store(vault).entries(HISTORY)):
         if len(parts) == 3 and parts[2].endswith(".json"):
             runs.setdefault(parts[1], []).append(parts[2])
+    if not runs:
+        return []
+    try:
+        secret = history_key(vault_at(str(vault)).keys, draw=False)
+    except FileNotFoundError:
+        rule = f"'{vault}' has lost the key of its history (keys/~history.key): restore it from a copy"
+        raise ConfigError([Fault(key, rule)]) from None
     found = []
     for of, names in sorted(runs.items()):
         place = vault.below(f"{HISTORY}/{of}")
-        every = [EarlierRelease.read(place, name, key=key) for name in names if name != PUBLISHED]
+        every = [EarlierRelease.read(place, name, key=key, secret=secret) for name in names if name != PUBLISHED]
         if PUBLISHED in names and len(every) > 1:
             published = json.loads(_content(place, PUBLISHED))["release"]
             every = [one for one in every if one.manifest == published] or every

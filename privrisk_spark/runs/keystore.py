@@ -25,7 +25,7 @@ from privrisk_spark.storage.documents import read_text
 from privrisk_spark.storage.key_files import KeyFiles, key_files
 from privrisk_spark.storage.objects import ObjectStore
 
-__all__ = ["KEY_BYTES", "VaultKey", "destroy_key", "key_commitment", "pin_snapshot", "release_key"]
+__all__ = ["KEY_BYTES", "VaultKey", "destroy_key", "history_key", "key_commitment", "pin_snapshot", "release_key"]
 
 KEY_BYTES: Final = 32
 
@@ -34,6 +34,7 @@ _HEXADECIMAL: Final = re.compile(rf"[0-9a-fA-F]{{{2 * KEY_BYTES}}}", re.ASCII)
 # plus occur in the run ids of schedulers.
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+@=-]{0,199}", re.ASCII)
 _SUFFIX: Final = ".key"
+_HISTORY_KEY: Final = f"~history{_SUFFIX}"
 _FORMS: Final = (
     "guarantee.key must be env:NAME or file:PATH, naming an environment variable or a file that holds "
     f"{2 * KEY_BYTES} hexadecimal digits, or be left out (a key is then drawn for the run and kept in the "
@@ -166,6 +167,35 @@ def release_key(
                 ) from None
             files.give(name, secrets.token_bytes(KEY_BYTES), secret=True)
             return _read_key(files, name, run_id)
+
+
+def history_key(vault: Path | ObjectStore, *, draw: bool) -> bytes:
+    """Return the key of a vault under which it keeps digests of record ids, in place of the ids.
+
+    It stays as long as the vault: later releases find the records of earlier ones by it. Without it nobody can tell
+    whose the digests are.
+
+    Parameters
+    ----------
+    vault : Path or ObjectStore
+        The vault's directory, or the store it is in.
+    draw : bool
+        Whether to draw the key if there is none.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none, and none is drawn.
+    EngineError
+        If it is damaged.
+    """
+    files = key_files(vault)
+    if draw and not files.there(_HISTORY_KEY):
+        files.give(_HISTORY_KEY, secrets.token_bytes(KEY_BYTES), secret=False)
+    key = files.read(_HISTORY_KEY)
+    if len(key) != KEY_BYTES:
+        raise EngineError("the key of output.vault for its history is damaged; restore it from a copy.")
+    return key
 
 
 def pin_snapshot(vault: str | Path | ObjectStore, run_id: str, snapshot: str) -> None:

@@ -19,7 +19,7 @@ from benchmarks.s3_server import BUCKET
 from privrisk_spark.errors import BudgetError, BusyError, CheckError, ConfigError
 from privrisk_spark.planning.history import earlier_releases
 from privrisk_spark.runs import vaults
-from privrisk_spark.runs.keystore import destroy_key, pin_snapshot, release_key
+from privrisk_spark.runs.keystore import destroy_key, history_key, pin_snapshot, release_key
 from privrisk_spark.runs.local_output import LocalOutput
 from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.vaults import DirectoryVault, StoreVault, Vault, vault_at
@@ -274,6 +274,9 @@ def test_attempts_that_remember_at_once_never_mix_their_records(vault: StoreVaul
     place = place_of(vault, tmp_path)
     remembered(place, tmp_path, "aaaa", 3)
     remembered(place, tmp_path, "bbbb", 2)
+    with pytest.raises(ConfigError, match=r"history.0: '.*' has lost the key of its history"):
+        earlier_releases(SimpleNamespace(output=None, history=(str(vault),)), own=None)  # type: ignore[arg-type]
+    assert history_key(vault.keys, draw=True) == history_key(vault.keys, draw=True)
 
     def known() -> dict[str, list[bytes]]:
         policy: Any = SimpleNamespace(output=None, history=(str(vault),))

@@ -27,6 +27,7 @@ from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts
 from privrisk_spark.results.release import Check
+from privrisk_spark.runs.keystore import history_key
 from privrisk_spark.runs.vaults import PARTS
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude
 from privrisk_spark.stages.deciding.sampled import Sample, Sampling
@@ -125,7 +126,9 @@ def conclude_rows(
     conclusion = replace(conclusion, valued=valued)
     if policy.history is not None:
         paths = tuple(path_fingerprints(hierarchy) for hierarchy in hierarchies.values())
-        conclusion = replace(conclusion, remembered=scratch.directory("remembered-parts"), paths=paths)
+        secret = history_key(run.place.vault.keys, draw=True)
+        remembered_parts = scratch.directory("remembered-parts")
+        conclusion = replace(conclusion, remembered=remembered_parts, paths=paths, secret=secret)
     parts = scratch.collect_parts(conclude(rows, decide_chunk, conclusion))
     if conclusion.remembered is not None:
         remembered = run.place.scratch / "remembered"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,8 @@ class Conclusion:
         Of parts of what the vault remembers for later releases; None: it remembers nothing.
     paths : tuple of k ndarrays of int64, shape (n_leaves_i + 1,)
         What stands for each code with its path to the root, for what is remembered.
+    secret : bytes
+        Key of the digests of record ids, for what is remembered.
     sampled : Sampling or None
         The sample of the decisions that is reported for the vault.
     valued : tuple of str
@@ -149,6 +151,7 @@ class Conclusion:
     meant: tuple[npt.NDArray[np.int32], ...] = ()
     remembered: PartDirectory | None = None
     paths: tuple[npt.NDArray[np.int64], ...] = ()
+    secret: bytes = field(default=b"", repr=False)
     sampled: Sampling | None = None
     valued: tuple[str, ...] = ()
 
@@ -171,7 +174,7 @@ class Conclusion:
         if self.remembered is not None:
             levels = decided.decisions.levels[decided.rows]
             facts["remembered"] = part_name("parquet")
-            part = remembered_part(decided.table, levels, self.paths)
+            part = remembered_part(decided.table, levels, self.paths, self.secret)
             with self.remembered.writing(facts["remembered"]) as path:
                 pq.write_table(part, path, store_schema=False)
         return report(name, {**self._facts(decided), **facts})

@@ -1,7 +1,8 @@
-"""What earlier releases have disclosed of each record, joined by its id."""
+"""What earlier releases have disclosed of each record, joined by a keyed digest of its id."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -68,11 +69,39 @@ def with_releases(
     spark: SparkSession, encoded: Batches, earlier: Sequence[EarlierRelease], attributes: Sequence[str]
 ) -> DataFrame:
     """Give each record what earlier releases hold of it: a list, in no order, that is null for a new record."""
-    entries = reduce(DataFrame.unionByName, (_entries(spark, j, one, attributes) for j, one in enumerate(earlier)))
-    columns = [name for name in entries.columns if name != schemas.RECORD_ID]
-    lists = entries.groupBy(F.col(schemas.RECORD_ID).alias(schemas.ID)).agg(F.array_agg(F.struct(*columns)).alias(_OUT))
-    rows = encoded.frame()
-    return rows.join(lists, rows[schemas.RECORD_ID] == lists[schemas.ID], "left").drop(schemas.ID)
+    # Each vault has a key of its own; those of most policies are one.
+    secrets = list(dict.fromkeys(one.secret for one in earlier))
+    digests = [f"{schemas.DIGEST}{i}" for i in range(len(secrets))]
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in tables:
+            added = table
+            for name, secret in zip(digests, secrets, strict=True):
+                added = added.append_column(name, digests_of(table, secret))
+            yield added
+
+    fields = [T.StructField(name, T.StringType()) for name in digests]
+    rows = encoded.then(step, T.StructType([*encoded.schema.fields, *fields])).frame()
+    outs = []
+    for digest, secret in zip(digests, secrets, strict=True):
+        of_vault = [_entries(spark, j, one, attributes) for j, one in enumerate(earlier) if one.secret == secret]
+        entries = reduce(DataFrame.unionByName, of_vault)
+        columns = [name for name in entries.columns if name != schemas.DIGEST]
+        out = F.array_agg(F.struct(*columns)).alias(f"{_OUT}_{digest}")
+        lists = entries.groupBy(F.col(schemas.DIGEST).alias(digest)).agg(out)
+        rows = rows.join(lists, digest, "left").drop(digest)
+        outs.append(F.col(f"{_OUT}_{digest}"))
+    every = F.when(F.coalesce(*outs).isNotNull(), F.flatten(F.array_compact(F.array(*outs))))
+    return rows.select(*encoded.schema.fieldNames(), every.alias(_OUT))
+
+
+def digests_of(table: pa.Table, secret: bytes) -> pa.Array:
+    """Return what a vault keeps in place of record ids: equal for equal ids, and nobody without the key finds one."""
+    ids = table.column(schemas.RECORD_ID).cast(pa.string()).to_pylist()
+    return pa.array(
+        [None if one is None else hashlib.blake2b(one.encode(), key=secret, digest_size=16).hexdigest() for one in ids],
+        pa.string(),
+    )
 
 
 def _entries(spark: SparkSession, number: int, one: EarlierRelease, attributes: Sequence[str]) -> DataFrame:
@@ -80,7 +109,7 @@ def _entries(spark: SparkSession, number: int, one: EarlierRelease, attributes: 
     place = {name: i for i, name in enumerate(one.hierarchies)}
     levels, paths = schemas.levels(len(attributes)), schemas.paths(len(attributes))
     rows = parts_at(spark, one.parts, schemas.remembered(len(place)))
-    columns = [F.lit(number).alias(_NUMBER), F.col(schemas.RECORD_ID)]
+    columns = [F.lit(number).alias(_NUMBER), F.col(schemas.DIGEST)]
     for name, level, path in zip(attributes, levels, paths, strict=True):
         there = place.get(name)
         columns.append((F.lit(None) if there is None else F.col(f"l{there}")).cast("tinyint").alias(level))
@@ -138,7 +167,7 @@ class Past:
         return meet(depths, record[taken], np.column_stack(levels)[taken], np.column_stack(paths)[taken], own)
 
 
-def remembered_part(table: pa.Table, levels: LevelArray, paths: Sequence[LongArray]) -> pa.Table:
+def remembered_part(table: pa.Table, levels: LevelArray, paths: Sequence[LongArray], secret: bytes) -> pa.Table:
     """What a vault is to remember of the decisions of a chunk.
 
     Parameters
@@ -148,9 +177,11 @@ def remembered_part(table: pa.Table, levels: LevelArray, paths: Sequence[LongArr
     levels : ndarray of int8, shape (n, k)
     paths : sequence of k ndarrays of int64
         As :func:`privrisk_spark.engine.chains.path_fingerprints` returns them.
+    secret : bytes
+        Key of the digests of the ids.
     """
     k = len(paths)
-    columns = {schemas.RECORD_ID: table.column(schemas.RECORD_ID).cast(pa.string())}
+    columns = {schemas.DIGEST: digests_of(table, secret)}
     columns |= {name: pa.array(levels[:, i]) for i, name in enumerate(schemas.levels(k))}
     codes = integers(table, schemas.codes(k))
     columns |= {name: pa.array(paths[i][codes[:, i]]) for i, name in enumerate(schemas.paths(k))}

@@ -68,7 +68,7 @@ def test_three_releases_are_what_brute_force_over_all_released_cells_finds(
 def test_an_empty_history_releases_what_none_releases_and_the_same_again_adds_nothing(
     privrisk: Privrisk, write: Write, tmp_path: Path
 ) -> None:
-    rows = tables()[0]
+    rows = {f"zQxCanary{one}": row for one, row in tables()[0].items()}
     without = privrisk(str(write(rows, 1)), root=tmp_path)
     assert not (tmp_path / "vault" / "history").exists()
     single, plain = decisions(without), shown(without)
@@ -90,6 +90,17 @@ def test_an_empty_history_releases_what_none_releases_and_the_same_again_adds_no
     named = privrisk(str(write(rows, 4, history=[str(manifest)])), root=tmp_path)
     assert [one["run_id"] for one in named.manifest["history"]] == [first]
     assert shown(named) == plain
+    # What is remembered knows the records again, and does not hold their ids.
+    remembered = [file for file in (tmp_path / "vault" / "history").rglob("*") if file.is_file()]
+    assert len([file for file in remembered if file.suffix == ".parquet"]) >= 3
+    for file in remembered:
+        assert b"zQxCanary" not in file.read_bytes()
+        if file.suffix == ".parquet":
+            values = pd.read_parquet(file)
+            assert next(iter(values)) == "record_digest"
+            assert not [one for one in values.record_digest if "Canary" in one or len(one) != 32]
+    (key,) = (tmp_path / "vault" / "keys").iterdir()
+    assert (key.name, key.stat().st_mode & 0o777, key.stat().st_size) == ("~history.key", 0o600, 32)
 
 
 def test_a_record_that_is_out_beyond_its_ceiling_is_suppressed_and_counted(

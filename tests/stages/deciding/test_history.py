@@ -41,6 +41,8 @@ def test_the_deepest_level_of_each_unchanged_value_is_joined(spark: SparkSession
         return 0 if value is None else 1 + len(of[value])
 
     earlier, past = [], []
+    secrets = [b"\1" * 32, b"\2" * 32, b"\1" * 32]
+    """Two vaults remember them, each under a key of its own."""
     # Leaves were fewer, and so had other numbers; one release did not have the second attribute.
     for number, (known, both) in enumerate([(["b", "c", "d"], True), (places, False), (["d", "b", "a", "c"], True)]):
         names = ["place", "sex"] if both else ["place"]
@@ -71,12 +73,21 @@ def test_the_deepest_level_of_each_unchanged_value_is_joined(spark: SparkSession
                 table.slice(rows.start, None if rows.stop is None else rows.stop - rows.start),
                 chosen[rows],
                 [path_fingerprints(one) for one in then],
+                secrets[number],
             )
             pq.write_table(part, place_of / PARTS / f"part-{half}.parquet")
         where = Location("file", "", str(place_of))
         earlier.append(
             EarlierRelease(
-                f"run{number}", "2026-11-01", "name", "0", where, where.below(PARTS), "id", dict.fromkeys(names, "0")
+                f"run{number}",
+                "2026-11-01",
+                "name",
+                "0",
+                where,
+                where.below(PARTS),
+                "id",
+                dict.fromkeys(names, "0"),
+                secrets[number],
             )
         )
         past.append(levels)
