@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Shared,
         Suggested,
         Validation,
+        Withdrawal,
         all_experiments,
         approve,
         assess,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         tree,
         validate,
         weight,
+        withdraw,
     )
 
 __version__ = "0.1.0"
@@ -78,6 +80,7 @@ __all__ = [
     "Shared",
     "Suggested",
     "Validation",
+    "Withdrawal",
     "all_experiments",
     "approve",
     "assess",
@@ -108,6 +111,7 @@ __all__ = [
     "tree",
     "validate",
     "weight",
+    "withdraw",
 ]
 
 

@@ -31,12 +31,13 @@ from privrisk_spark.api.experimenting import Experimented, ExperimentedAll, all_
 from privrisk_spark.api.fitting import Fitted, approve, fit
 from privrisk_spark.api.masking import mask_table
 from privrisk_spark.api.policies import Policy, load
-from privrisk_spark.api.releasing import Released, release
+from privrisk_spark.api.releasing import Released, release, withdraw
 from privrisk_spark.api.sharing import Shared, share
 from privrisk_spark.api.suggesting import Suggested, profile, suggest_policy
 from privrisk_spark.results.page import Page
 from privrisk_spark.results.plan import Plan
 from privrisk_spark.results.validation import Validation
+from privrisk_spark.results.withdrawal import Withdrawal
 
 __all__ = [
     "Assessed",
@@ -54,6 +55,7 @@ __all__ = [
     "Shared",
     "Suggested",
     "Validation",
+    "Withdrawal",
     "all_experiments",
     "approve",
     "assess",
@@ -83,4 +85,5 @@ __all__ = [
     "tree",
     "validate",
     "weight",
+    "withdraw",
 ]

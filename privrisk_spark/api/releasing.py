@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import placed, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, opened
+from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
+from privrisk_spark.results.withdrawal import Withdrawal
 from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
@@ -211,6 +213,66 @@ def release(
             if private is not None:
                 private.close()
             raise
+
+
+def withdraw(
+    policy: written.Policy,
+    run_id: str,
+    *,
+    reason: str,
+    output: str | Path | None = None,
+    vault: str | Path | None = None,
+) -> Withdrawal:
+    """Take a published release away from its output, and what it left in the vault; no Spark is started.
+
+    The output keeps a tombstone, and its current release is the one before. A budget that was charged stays spent. The
+    run id cannot be used again. If it fails or is stopped, call it again: it completes what is left.
+
+    Parameters
+    ----------
+    policy : Policy
+    run_id : str
+    reason : str
+        For the ledger; never a record's value.
+    output, vault : str or Path, optional
+        As :func:`release` was given them, in place of ``output.path`` and ``output.vault``.
+
+    Returns
+    -------
+    Withdrawal
+
+    Raises
+    ------
+    privrisk_spark.errors.InputError
+        There is no such release, or no output is named.
+    privrisk_spark.errors.RefusedError
+        The ledger does not know the release.
+    privrisk_spark.errors.EngineError
+        A file system or the ledger failed, or another run is at work; call it again.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, privrisk_spark as pr
+    >>> df = spark.createDataFrame([("f", 1), ("m", 1), ("f", 2), ("m", 2)], "sex string, n int")
+    >>> columns = {"sex": pr.quasi_identifier(pr.flat("f", "m")), "n": pr.insensitive()}
+    >>> policy = pr.Policy(columns=columns, decision={"utility_at_least": 1})
+    >>> place = pathlib.Path(tempfile.mkdtemp())
+    >>> places = {"output": place / "out", "vault": place / "vault"}
+    >>> with pr.release(df, policy, run_id="monday", **places) as released:
+    ...     released.fresh
+    True
+    >>> pr.withdraw(policy, "monday", reason="erasure request 17", **places).fresh
+    True
+    """
+    from privrisk_spark.pipelines import withdrawal
+
+    found = policy.output
+    places = (output or (found and found.path), vault or (found and found.vault))
+    if places[0] is None or places[1] is None:
+        raise ConfigError([Fault("output", "is required: name the path and the vault of the release")])
+    asked = placed(policy, str(places[0]), str(places[1]))
+    today = dt.datetime.now(dt.UTC).date()
+    return withdrawal.withdraw(asked, check_run_id(run_id), reason=reason, today=today)
 
 
 def _opened(

@@ -25,6 +25,7 @@ from privrisk_spark.cli.release import release
 from privrisk_spark.cli.share import share
 from privrisk_spark.cli.synthetic import synthesize
 from privrisk_spark.cli.validate import validate
+from privrisk_spark.cli.withdraw import withdraw
 
 app = typer.Typer(
     add_completion=False,
@@ -36,7 +37,9 @@ app.add_typer(config_app, name="config")
 app.add_typer(experiments_app, name="experiments")
 app.add_typer(hierarchy_app, name="hierarchy")
 app.add_typer(ledger_app, name="ledger")
-COMMANDS = (init, validate, release, mask, assess, attack, share, fit, approve, curves, audit, synthesize, guide)
+COMMANDS = (
+    init, validate, release, mask, withdraw, assess, attack, share, fit, approve, curves, audit, synthesize, guide,
+)  # fmt: skip
 for command in COMMANDS:
     app.command()(command)
 app.command("prepare-java")(prepare_java)

@@ -33,6 +33,7 @@ _FOLLOWS: Final[Mapping[str, frozenset[str]]] = {
     "pinned": frozenset({"bound"}),
     "committed": frozenset({"pinned"}),
     "void": frozenset({"reserved", "bound", "pinned"}),
+    "withdrawn": frozenset({"committed", "noted", "accepted"}),
 }
 """Which states a state follows; see docs/charge.md."""
 _STATEMENTS: Final = frozenset({"moved", "accepted"})
@@ -195,10 +196,10 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
             run = replace(
                 earlier,
                 state=state,
-                counted=not refunded,
+                counted=earlier.counted and not refunded,
                 snapshot=row["snapshot"] or earlier.snapshot,
                 reason=row["reason"],
-                closed_at=row["created_at"] if state in ("committed", "void") else None,
+                closed_at=row["created_at"] if state in ("committed", "void", "withdrawn") else None,
                 key=row.get("key_commitment") or earlier.key,
                 place=row.get("place") or earlier.place,
                 release=row.get("release_digest"),
@@ -218,7 +219,7 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
         units |= {row["unit"]} if row.get("unit") is not None else set()
         if state in _STATEMENTS:
             statements.append(Statement(state, row["run_id"], row["reason"] or "", row["created_at"]))
-        caps, last = caps if free else cap, row["sequence"]
+        caps, last = caps if free or state == "withdrawn" else cap, row["sequence"]
     cap_epsilon, cap_delta = caps or (None, None)
     return Account(
         lineage,
@@ -269,6 +270,8 @@ def _may_follow(run: Run, row: Mapping[str, Any]) -> bool:
         return bool(row.get("key_commitment") and place)
     if state == "pinned":
         return bool(row["snapshot"])
+    if state == "withdrawn":
+        return bool(row["reason"] and row.get("release_digest") == run.release)
     return state == "void" or bool(row["snapshot"] == run.snapshot and row.get("release_digest"))
 
 

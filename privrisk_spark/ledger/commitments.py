@@ -7,7 +7,7 @@ that agrees with what was recorded writes nothing and goes on; one that differs 
 from __future__ import annotations
 
 from privrisk_spark.errors import BudgetError, InternalError, ReleasedError
-from privrisk_spark.ledger.decision import differences
+from privrisk_spark.ledger.decision import differences, refuse_withdrawn
 from privrisk_spark.ledger.records import Run
 from privrisk_spark.ledger.request import Request
 
@@ -130,6 +130,7 @@ def confirm(run: Run, request: Request, *, place: str, release: str) -> None:
     BudgetError
         If it is not the one release of the run, or another one is asked for now.
     """
+    refuse_withdrawn(run)
     # A release stays the release of its run when the program is replaced; what was asked for it may be lost.
     lost = run.state == "accepted"
     found = [] if lost else [name for name in differences(run, request) if name != "mechanism.version"]
@@ -177,3 +178,4 @@ def refuse_other_place(run_id: str, held: str | None, place: str) -> None:
 def _refuse_void(run: Run, done: str) -> None:
     if run.state == "void":
         raise BudgetError(f"run id {run.run_id} was voided and cannot be {done}; use a new run id.")
+    refuse_withdrawn(run)

@@ -29,6 +29,7 @@ __all__ = [
     "refuse_other_table",
     "refuse_other_unit",
     "refuse_second_budget",
+    "refuse_withdrawn",
 ]
 
 _MECHANISM: Final = "mechanism"
@@ -56,6 +57,7 @@ def decide(account: Account, request: Request) -> Reservation:
     """
     run = account.runs.get(request.run_id)
     if run is not None:
+        refuse_withdrawn(run)
         refuse_noted(run)
         refuse_accepted(run)
         found = differences(run, request)
@@ -150,6 +152,17 @@ def refuse_accepted(run: Run) -> None:
             f"run id {run.run_id} was accepted into the ledger after its own events were lost, and nobody can tell "
             "what was drawn for it; use a new run id."
         )
+
+
+def refuse_withdrawn(run: Run) -> None:
+    """Refuse a run id whose release was withdrawn.
+
+    Raises
+    ------
+    BudgetError
+    """
+    if run.state == "withdrawn":
+        raise BudgetError(f"the release of run id {run.run_id} was withdrawn; use a new run id for another release.")
 
 
 def refuse_other_table(account: Account, tables: Collection[str]) -> None:

@@ -26,7 +26,7 @@ import sqlalchemy as sa
 from privrisk_spark.errors import BudgetError
 from privrisk_spark.ledger import rows
 from privrisk_spark.ledger.account import Account, balance_of
-from privrisk_spark.ledger.commitments import binds, commits, confirm, pins
+from privrisk_spark.ledger.commitments import binds, commits, confirm, pins, refuse_other_place
 from privrisk_spark.ledger.composition import Losses
 from privrisk_spark.ledger.decision import (
     decide,
@@ -34,6 +34,7 @@ from privrisk_spark.ledger.decision import (
     refuse_accepted,
     refuse_noted,
     refuse_second_budget,
+    refuse_withdrawn,
 )
 from privrisk_spark.ledger.reconciliation import refuse_forgotten
 from privrisk_spark.ledger.records import Balance, Reservation, Run
@@ -227,7 +228,7 @@ class Ledger(LedgerStatements):
         """
         key, place = check_name("key", key), check_name("output.path", place, longest=LONGEST_PLACE)
         with self._change(lineage, run_id) as (connection, account, run):
-            refuse_accepted(run)
+            _refuse_uncharged(run)
             if binds(run, key=key, place=place):
                 self._append(connection, account, rows.step(account, run, "bound", key_commitment=key, place=place))
             return self._on_record(connection, lineage, run_id)
@@ -258,11 +259,11 @@ class Ledger(LedgerStatements):
         """
         snapshot = check_name("snapshot", snapshot)
         with self._change(lineage, run_id, tables=files) as (connection, account, run):
-            refuse_accepted(run)
+            _refuse_uncharged(run)
             refuse_second_budget(account, self._holders(connection, account, files))
             if pins(run, snapshot=snapshot):
-                held = {"snapshot": snapshot, "files": rows.new_files(account, files)}
-                self._append(connection, account, rows.step(account, run, "pinned", **held))
+                new = rows.new_files(account, files)
+                self._append(connection, account, rows.step(account, run, "pinned", snapshot=snapshot, files=new))
             return self._on_record(connection, lineage, run_id)
 
     def commit(self, *, lineage: str, run_id: str, release: str) -> Reservation:
@@ -289,7 +290,7 @@ class Ledger(LedgerStatements):
         """
         release = check_name("release", release)
         with self._change(lineage, run_id) as (connection, account, run):
-            refuse_accepted(run)
+            _refuse_uncharged(run)
             if commits(run, release=release):
                 event = rows.step(account, run, "committed", snapshot=run.snapshot, release_digest=release)
                 self._append(connection, account, event)
@@ -323,6 +324,7 @@ class Ledger(LedgerStatements):
         place = check_name("output.path", place, longest=LONGEST_PLACE)
         try:
             with self._change(asked.lineage, asked.run_id) as (_, account, run):
+                refuse_noted(run)
                 confirm(run, asked, place=place, release=release)
                 return on_record(account, run)
         except _UnknownRunError:
@@ -377,7 +379,8 @@ class Ledger(LedgerStatements):
         """
         reason = check_name("reason", reason)
         with self._change(lineage, run_id, seen) as (connection, account, run):
-            refuse_accepted(run)
+            _refuse_uncharged(run)
+            refuse_withdrawn(run)
             if run.state == "committed":
                 raise BudgetError(f"run id {run_id} is committed: what was published cannot be voided.")
             if run.state == "void" and run.counted and nothing_left_the_zone:
@@ -390,6 +393,54 @@ class Ledger(LedgerStatements):
                 event = rows.step(account, run, "void", reason=reason, nothing_left=nothing_left_the_zone)
                 self._append(connection, account, event)
             return balance_of(self._replay(connection, lineage))
+
+    def withdraw(self, *, lineage: str, run_id: str, reason: str, place: str, seen: Seen | None = None) -> Reservation:
+        """Record that a published release is taken away; what it was charged stays spent.
+
+        Parameters
+        ----------
+        lineage, run_id : str
+            As reserved or noted.
+        reason : str
+            For the record. Never a record's value.
+        place : str
+            Where the release is published, resolved.
+        seen : Seen, optional
+            As `reserve` has it.
+
+        Returns
+        -------
+        Reservation
+            In state ``withdrawn``. Withdrawing again changes nothing.
+
+        Raises
+        ------
+        BudgetError
+            If the lineage does not know the run; if no release of it was published, or at another place; if the ledger
+            has forgotten what output or vault know of the lineage.
+        EngineError
+            If the database fails; nothing may be removed then.
+        """
+        reason = check_name("reason", reason)
+        with self._change(lineage, run_id, seen) as (connection, account, run):
+            if run.state != "withdrawn":
+                if run.state not in ("committed", "noted", "accepted"):
+                    raise BudgetError(
+                        f"run id {run_id} is {run.state} in ledger.lineage {account.lineage}, so no release of it was "
+                        "published. Close it with 'privrisk ledger void'."
+                    )
+                refuse_other_place(run_id, run.place, place)
+                event = rows.step(
+                    account,
+                    run,
+                    "withdrawn",
+                    reason=reason,
+                    snapshot=run.snapshot,
+                    place=run.place,
+                    release_digest=run.release,
+                )
+                self._append(connection, account, event)
+            return self._on_record(connection, lineage, run_id)
 
     @contextmanager
     def _change(
@@ -408,7 +459,6 @@ class Ledger(LedgerStatements):
             self._refuse_forgotten(connection, account, seen)
             if run_id not in account.runs:
                 raise unknown
-            refuse_noted(account.runs[run_id])
             yield connection, account, account.runs[run_id]
 
     def _decided(self, connection: sa.Connection, account: Account, request: Request) -> Reservation:
@@ -420,3 +470,9 @@ class Ledger(LedgerStatements):
     def _on_record(self, connection: sa.Connection, lineage: str, run_id: str) -> Reservation:
         account = self._replay(connection, lineage)
         return on_record(account, account.runs[run_id])
+
+
+def _refuse_uncharged(run: Run) -> None:
+    """Refuse a run that was noted, or charged again, and can be taken no further."""
+    refuse_noted(run)
+    refuse_accepted(run)

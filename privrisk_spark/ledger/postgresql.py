@@ -72,7 +72,7 @@ BEGIN
       AND NEW.cap_epsilon::numeric <= coalesce(bound.cap_epsilon, NEW.cap_epsilon)::numeric
       AND NEW.cap_delta::numeric <= coalesce(bound.cap_delta, NEW.cap_delta)::numeric
       AND (NEW.state = 'void' OR NOT NEW.nothing_left_the_zone)
-      AND (NOT closed OR NEW.state IN ('committed', 'void'))
+      AND (NOT closed OR NEW.state IN ('committed', 'void', 'withdrawn'))
       AND NEW.chain ~ '^[0-9a-f]{64}$'
       AND NEW.mechanism_digest = encode(sha256(convert_to(NEW.mechanism, 'UTF8')), 'hex')
       AND length(NEW.lineage) <= 200 AND length(NEW.run_id) <= 300
@@ -89,12 +89,18 @@ BEGIN
              WHEN 'noted' THEN NEW.place IS NOT NULL
              WHEN 'moved' THEN NEW.table_identity IS NOT NULL
              WHEN 'accepted' THEN NEW.reason IS NOT NULL
+             WHEN 'withdrawn' THEN NEW.reason IS NOT NULL AND EXISTS (
+               SELECT FROM privrisk_ledger.events AS earlier
+               WHERE earlier.lineage = NEW.lineage AND earlier.run_id = NEW.run_id
+                 AND earlier.state IN ('committed', 'noted', 'accepted')
+                 AND earlier.epsilon::numeric = NEW.epsilon::numeric AND earlier.delta::numeric = NEW.delta::numeric
+                 AND earlier.mechanism_digest = NEW.mechanism_digest)
              ELSE true END)
       AND (NEW.state NOT IN ('noted', 'moved') OR NEW.epsilon::numeric = 0 AND NEW.delta::numeric = 0)
       AND (NEW.state NOT IN ('noted', 'moved', 'accepted') OR NOT EXISTS (
              SELECT FROM privrisk_ledger.events AS earlier
              WHERE earlier.lineage = NEW.lineage AND earlier.run_id = NEW.run_id))
-      AND (NEW.state IN ('reserved', 'noted', 'moved', 'accepted') OR EXISTS (
+      AND (NEW.state IN ('reserved', 'noted', 'moved', 'accepted', 'withdrawn') OR EXISTS (
              SELECT FROM privrisk_ledger.events AS reserved
              WHERE reserved.lineage = NEW.lineage AND reserved.run_id = NEW.run_id AND reserved.state = 'reserved'
                AND reserved.epsilon::numeric = NEW.epsilon::numeric AND reserved.delta::numeric = NEW.delta::numeric
@@ -114,7 +120,9 @@ BEGIN
   RETURN NEW;
 END""".replace("@UNPRINTABLE@", _UNPRINTABLE)
 
-_STATES: Final = "CHECK (state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved', 'accepted'))"
+_STATES: Final = (
+    "CHECK (state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved', 'accepted', 'withdrawn'))"
+)
 # The sums, or what the program composed; what follows a reservation only repeats its totals.
 _WITHIN_CAP: Final = (
     "CHECK (state <> 'reserved' OR CASE WHEN composed_epsilon IS NOT NULL "

@@ -137,7 +137,7 @@ class LedgerReading:
         for row in connection.execute(told.where(events.c.lineage != mine)).mappings():
             if not is_lineage(row["lineage"]):
                 continue
-            if not wanted.isdisjoint(held_by(row)):
+            if not wanted.isdisjoint(held_by({**row})):
                 holders.add(lineage_name(row["lineage"]))
             if row["state"] == "moved" and mine in beside_of(row["mechanism"]):
                 beside.add(lineage_name(row["lineage"]))

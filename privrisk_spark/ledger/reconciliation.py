@@ -20,7 +20,9 @@ from privrisk_spark.runs.witnesses import PrivateRelease, Seen, Witness
 
 __all__ = ["Finding", "Lost", "lost_by", "reconcile", "refuse_forgotten"]
 
-Kind = Literal["rolled back", "unknown", "another release", "another cost", "without a release", "accepted"]
+Kind = Literal[
+    "rolled back", "unknown", "another release", "another cost", "withdrawn", "without a release", "accepted"
+]
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Finding:
 
     Attributes
     ----------
-    kind : {'rolled back', 'unknown', 'another release', 'another cost', 'without a release', 'accepted'}
+    kind : {'rolled back', 'unknown', 'another release', 'another cost', 'withdrawn', 'without a release', 'accepted'}
     lineage : str or None
         None if nobody knows it.
     run_id : str
@@ -257,7 +259,8 @@ def _of_release(accounts: Mapping[str, Account], release: PrivateRelease, lineag
             "the release is published, and the ledger knows no charge of it. Name the ledger it was charged to, or "
             "restore this one from its latest backup; if that is lost for good, have it charged again with --accept.",
         )
-    known = [run for run in runs if run.state in ("committed", "accepted") and run.release in (None, release.digest)]
+    states = ("withdrawn", "accepted") if release.withdrawn else ("committed", "accepted")
+    known = [run for run in runs if run.state in states and run.release in (None, release.digest)]
     if known:
         wrong = [_other_cost(run, release) for run in known]
         # Without a lineage, runs of several lineages may have the id; one of them is the release's.
@@ -266,6 +269,9 @@ def _of_release(accounts: Mapping[str, Account], release: PrivateRelease, lineag
     if any(run.release == release.digest for run in again):
         return found("accepted", "the release is published, and its budget had been given back; it is charged again.")
     run = runs[0]
+    if run.state == "withdrawn" or release.withdrawn:
+        what = "and the ledger does not hold that" if release.withdrawn else "and it is still there"
+        return found("withdrawn", f"the release was withdrawn, {what}. Withdraw it again, which completes it.")
     if run.state in ("committed", "accepted"):
         return found(
             "another release",
@@ -283,7 +289,7 @@ def _other_cost(run: Run, release: PrivateRelease) -> str | None:
     """Say in what the charge of a run differs from what its manifest states; None if it covers that."""
     stated = _amounts(release.epsilon, release.delta)
     charged = Fraction(run.epsilon), Fraction(run.delta)
-    if run.state not in ("committed", "accepted") or stated == charged:
+    if run.state not in ("committed", "accepted", "withdrawn") or stated == charged:
         return None
     if stated is None:
         return (
@@ -301,7 +307,9 @@ def _other_cost(run: Run, release: PrivateRelease) -> str | None:
 
 
 def _of_charge(account: Account, run: Run, places: Sequence[str]) -> Finding | None:
-    if not run.counted or run.state in ("void", "accepted") or (run.place is not None and run.place not in places):
+    if not run.counted or run.state in ("void", "accepted", "withdrawn"):
+        return None
+    if run.place is not None and run.place not in places:
         return None
     if run.state == "committed" and run.place is None:
         return None

@@ -9,7 +9,7 @@ from typing import Literal
 
 __all__ = ["Balance", "Reservation", "Run", "State", "Statement"]
 
-State = Literal["reserved", "bound", "pinned", "committed", "void", "noted", "accepted"]
+State = Literal["reserved", "bound", "pinned", "committed", "void", "noted", "accepted", "withdrawn"]
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,10 @@ class Run:
     ----------
     run_id : str
         The run.
-    state : {'reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'accepted'}
+    state : {'reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'accepted', 'withdrawn'}
         Its last recorded state; ``noted`` is a release that is not private, which is charged nothing; ``accepted`` is
-        a run whose events were lost and which was charged again for what is published or known of it.
+        a run whose events were lost and which was charged again for what is published or known of it; ``withdrawn`` is
+        a run whose release was taken away, and whose charge stays.
     epsilon, delta : decimal.Decimal
         What it reserved.
     counted : bool

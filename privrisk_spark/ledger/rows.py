@@ -146,7 +146,7 @@ def step(
     ----------
     account : Account
     run : Run
-    state : {'bound', 'pinned', 'committed', 'void'}
+    state : {'bound', 'pinned', 'committed', 'void', 'withdrawn'}
     nothing_left : bool
         Give back what the run was charged.
     **held : str or None

@@ -42,7 +42,8 @@ _TRIGGERS: Final = {
         "CREATE TRIGGER events_no_replace BEFORE INSERT ON events WHEN EXISTS ("
         "SELECT 1 FROM events WHERE sequence = NEW.sequence "
         "OR (lineage = NEW.lineage AND run_id = NEW.run_id "
-        "AND (state = NEW.state OR state IN ('committed', 'void', 'noted', 'accepted')))) "
+        "AND (state IN (NEW.state, 'void', 'withdrawn') "
+        "OR (state IN ('committed', 'noted', 'accepted') AND NEW.state <> 'withdrawn')))) "
         "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
     ),
 }

@@ -17,6 +17,7 @@ from privrisk_spark.ledger.decision import (
     refuse_accepted,
     refuse_other_table,
     refuse_second_budget,
+    refuse_withdrawn,
 )
 from privrisk_spark.ledger.reading import LedgerReading
 from privrisk_spark.ledger.reconciliation import Lost, lost_by, refuse_forgotten
@@ -228,6 +229,7 @@ class LedgerStatements(LedgerReading):
         """Tell whether a note is to be written, or refuse it."""
         run = account.runs.get(run_id)
         if run is not None:
+            refuse_withdrawn(run)
             refuse_accepted(run)
             if run.state != "noted":
                 raise BudgetError(f"run id {run_id} of ledger.lineage {account.lineage} is charged; use a new run id.")

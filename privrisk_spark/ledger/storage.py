@@ -53,7 +53,8 @@ events: Final = sa.Table(
     # Identities of files of the table that the lineage did not hold before, as a JSON list.
     sa.Column("files", sa.Text),
     sa.CheckConstraint(
-        "state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved', 'accepted')", name="state"
+        "state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved', 'accepted', 'withdrawn')",
+        name="state",
     ),
     sqlite_autoincrement=True,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -9,7 +10,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from privrisk_spark.errors import CheckError, Fault, PlaceError
-from privrisk_spark.runs.outputs import KIND, MANIFEST, RELEASES, business_time, number_of, parsed_manifest
+from privrisk_spark.runs.outputs import (
+    KIND,
+    MANIFEST,
+    RELEASES,
+    WITHDRAWN,
+    business_time,
+    number_of,
+    parsed_manifest,
+    tombstone,
+)  # fmt: skip
 from privrisk_spark.runs.sealing import verify
 from privrisk_spark.storage import directories, ownership, permissions
 from privrisk_spark.storage.documents import read, sync, write_json
@@ -68,6 +78,8 @@ class LocalOutput:
         ownership.claim(self.location, _KEY, KIND, public=True)
         with locked(self.root, _KEY):
             directories.sweep(self.root, ".staging-*", ".*.json.*")
+            for buried in self.tombstones():
+                self._bury(buried["run_id"])
             yield
 
     def published(self, run_id: str) -> dict[str, Any] | None:
@@ -105,7 +117,7 @@ class LocalOutput:
         """
         current, target = self.current(), self._target(run_id)
         numbers = [number_of(found) for found in self._sound(run_id)]
-        numbers += [] if current is None else [number_of(current)]
+        numbers += [number_of(found) for found in (*([] if current is None else [current]), *self.tombstones())]
         complete = {"sequence": max(numbers, default=0) + 1, **manifest}
         day = business_time(manifest)
         permissions.make_public(target.parent, _KEY)
@@ -124,6 +136,45 @@ class LocalOutput:
     def read(self, run_id: str, name: str) -> bytes | None:
         """Return a small file of a release, or None."""
         return read(self._target(run_id) / name)
+
+    def withdraw(self, run_id: str, today: dt.date) -> dict[str, Any] | None:
+        """Write the tombstone, and remove the release."""
+        manifest = _manifest(self._target(run_id))
+        if manifest is not None:
+            stone = self.root / WITHDRAWN / f"{run_id}.json"
+            permissions.make_public(stone.parent, "output.path")
+            write_json(stone, tombstone(manifest, today), published=business_time({"date": today.isoformat()}))
+            sync(stone.parent)
+            self._bury(run_id)
+        return self.withdrawn(run_id)
+
+    def withdrawn(self, run_id: str) -> dict[str, Any] | None:
+        """Return the tombstone, or None."""
+        stone = self.root / WITHDRAWN / f"{run_id}.json"
+        content = read(stone)
+        return None if content is None else parsed_manifest(content, Location("file", "", str(stone)))
+
+    def tombstones(self) -> list[dict[str, Any]]:
+        """Return the tombstones of all releases that were withdrawn."""
+        names = [name.removesuffix(".json") for name in directories.names_in(self.root / WITHDRAWN)]
+        found = [self.withdrawn(name) for name in names if not name.startswith(".")]
+        return [one for one in found if one is not None]
+
+    def _bury(self, run_id: str) -> None:
+        """Remove what is left of a release that has a tombstone: it vanishes from the place as a whole."""
+        target, current = self._target(run_id), self.current()
+        if current is not None and current.get("run_id") == run_id:
+            others = [found for found in self._sound(run_id) if found.get("run_id") != run_id]
+            latest = max(others, key=number_of, default=None)
+            if latest is None:
+                directories.remove(self.root / MANIFEST)
+            else:
+                write_json(self.root / MANIFEST, latest, published=business_time(latest))
+        if directories.is_there(target):
+            unseen = self.root / f".staging-{run_id}~withdrawn"
+            directories.move(target, unseen)
+            sync(target.parent)
+            directories.remove(unseen)
 
     def _target(self, run_id: str) -> Path:
         return self.root / RELEASES / run_id

@@ -15,6 +15,7 @@ has published nothing.
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 import secrets
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from privrisk_spark.errors import CheckError, EngineError
-from privrisk_spark.runs.outputs import KIND, MANIFEST, RELEASES, number_of, parsed_manifest
+from privrisk_spark.runs.outputs import KIND, MANIFEST, RELEASES, WITHDRAWN, number_of, parsed_manifest, tombstone
 from privrisk_spark.runs.sealing import release_digest, verify_files
 from privrisk_spark.storage import ownership
 from privrisk_spark.storage.directories import files_below
@@ -90,6 +91,8 @@ class ObjectOutput:
     def published(self, run_id: str) -> dict[str, Any] | None:
         """Return the manifest of a release, or None; a commit that was stopped is brought to its end."""
         self._settle(self.current())
+        for buried in self.tombstones():
+            self._bury(buried["run_id"])
         manifest = self._manifest(_of(run_id))
         if manifest is not None:
             self._verify(run_id, manifest)
@@ -143,6 +146,50 @@ class ObjectOutput:
             return self._store.read(f"{_of(run_id)}/{name}").content
         return None
 
+    def withdraw(self, run_id: str, today: dt.date) -> dict[str, Any] | None:
+        """Write the tombstone, and remove the release."""
+        self._settle(self.current())
+        manifest = self._manifest(_of(run_id))
+        if manifest is not None:
+            self._store.write(_stone(run_id), _text(tombstone(manifest, today)))
+        if self.withdrawn(run_id) is not None:
+            self._bury(run_id)
+        return self.withdrawn(run_id)
+
+    def withdrawn(self, run_id: str) -> dict[str, Any] | None:
+        """Return the tombstone, or None."""
+        try:
+            content = self._store.read(_stone(run_id)).content
+        except FileNotFoundError:
+            return None
+        return parsed_manifest(content, self.location.below(_stone(run_id)))
+
+    def tombstones(self) -> list[dict[str, Any]]:
+        """Return the tombstones of all releases that were withdrawn."""
+        names = [entry.name for entry in self._store.entries(WITHDRAWN)]
+        found = [self.withdrawn(name.removeprefix(f"{WITHDRAWN}/").removesuffix(".json")) for name in names]
+        return [one for one in found if one is not None]
+
+    def _bury(self, run_id: str) -> None:
+        """Remove what is left of a release that has a tombstone: the manifest first, which makes it a release."""
+        for _ in range(_ATTEMPTS):
+            try:
+                read = self._store.read(MANIFEST)
+            except FileNotFoundError:
+                break
+            if parsed_manifest(read.content, self.location.below(MANIFEST)).get("run_id") != run_id:
+                break
+            others = [found for found in self._sound() if found.get("run_id") != run_id]
+            latest = max(others, key=number_of, default=None)
+            if latest is None:
+                self._store.remove(MANIFEST)
+            elif self._store.replace(MANIFEST, _text(latest), read.version):
+                break
+        left = self._releases().get(run_id, set())
+        for names in ([MANIFEST], sorted(left - {MANIFEST})):
+            if left.intersection(names):
+                self._store.remove(*(f"{_of(run_id)}/{name}" for name in names))
+
     @property
     def _store(self) -> Store:
         return open_store(self.location)
@@ -178,6 +225,9 @@ class ObjectOutput:
 
     def _standing(self, run_id: str, digest: str) -> dict[str, Any] | None:
         """The manifest of the run id's release, if another attempt has brought its commit to its end."""
+        if self.withdrawn(run_id) is not None:
+            self._store.remove(_claim(run_id))
+            raise CheckError(f"the release of run id {run_id} was withdrawn meanwhile. Use a new run id.")
         own = self._manifest(_of(run_id))
         if own is not None and release_digest(own) != digest:
             self._store.remove(_claim(run_id))
@@ -205,6 +255,7 @@ class ObjectOutput:
             self._settle(current)
             # A run looks at all releases when it begins, so that a manifest which is there has the greatest number.
             numbers = [number_of(found) for found in (self._sound() if current is None else [current])]
+            numbers += [number_of(found) for found in self.tombstones()]
             complete = {"sequence": max(numbers, default=0) + 1, **manifest}
             content = _text(complete)
             if read is None:
@@ -256,6 +307,10 @@ class ObjectOutput:
 
 def _of(run_id: str) -> str:
     return f"{RELEASES}/{run_id}"
+
+
+def _stone(run_id: str) -> str:
+    return f"{WITHDRAWN}/{run_id}.json"
 
 
 def _claim(run_id: str) -> str:

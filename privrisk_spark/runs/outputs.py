@@ -6,6 +6,7 @@ Layout of an output::
     releases/<run id>/manifest.json    a release exists if and only if this file does
     releases/<run id>/data/part-00000.parquet …
     releases/<run id>/checks.json, dictionary.json, report.html
+    withdrawn/<run id>.json            in place of a release that was withdrawn
 
 A run that is stopped leaves the old release or the new one, never a mixture.
 """
@@ -20,12 +21,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from privrisk_spark.errors import CheckError
+from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.storage.locations import Location
 
-__all__ = ["KIND", "MANIFEST", "RELEASES", "Output", "business_time", "number_of", "parsed_manifest"]
+__all__ = [
+    "KIND", "MANIFEST", "RELEASES", "WITHDRAWN", "Output", "business_time", "number_of", "parsed_manifest", "tombstone",
+]  # fmt: skip
 
 MANIFEST = "manifest.json"
 RELEASES = "releases"
+WITHDRAWN = "withdrawn"
 KIND = "releases"
 """What an output keeps, for its marker."""
 
@@ -121,6 +126,23 @@ class Output(Protocol):
     def read(self, run_id: str, name: str) -> bytes | None:
         """Return a small file of a release, or None."""
 
+    def withdraw(self, run_id: str, today: dt.date) -> dict[str, Any] | None:
+        """Take a release away, and leave a tombstone; held. The manifest of the whole place is then the one before.
+
+        The tombstone comes first. Whoever holds the place next ends what a stopped withdrawal left undone.
+
+        Returns
+        -------
+        dict or None
+            The tombstone, also of an earlier withdrawal; None if there is no release.
+        """
+
+    def withdrawn(self, run_id: str) -> dict[str, Any] | None:
+        """Return the tombstone of a release that was withdrawn, or None."""
+
+    def tombstones(self) -> list[dict[str, Any]]:
+        """Return the tombstones of all releases that were withdrawn."""
+
 
 def parsed_manifest(content: bytes, place: Location) -> dict[str, Any]:
     """Return a manifest.
@@ -146,6 +168,29 @@ def parsed_manifest(content: bytes, place: Location) -> dict[str, Any]:
             "output.path is that of its latest release."
         )
     return found
+
+
+def tombstone(manifest: Mapping[str, Any], today: dt.date) -> dict[str, Any]:
+    """Return what is left of a release that is withdrawn.
+
+    Parameters
+    ----------
+    manifest : mapping
+    today : date
+        When it is withdrawn.
+
+    Returns
+    -------
+    dict
+        Its number among the releases of the place, which no other release gets; its run id, date and digest; and what a
+        ledger charged for it.
+    """
+    kept = {name: manifest[name] for name in ("sequence", "run_id", "date", "lineage") if name in manifest}
+    guarantee = manifest.get("guarantee")
+    if isinstance(guarantee, dict):
+        accounting = (guarantee.get("parameters") or {}).get("accounting")
+        kept["guarantee"] = {"kind": guarantee.get("kind"), "parameters": {"accounting": accounting}}
+    return {**kept, "release_digest": release_digest(manifest), "withdrawn": today.isoformat()}
 
 
 def number_of(manifest: Mapping[str, Any]) -> int:

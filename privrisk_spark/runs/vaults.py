@@ -64,6 +64,10 @@ IN_STORE: Final = "scratch"
 _KEY: Final = "output.vault"
 _KIND: Final = "vault"
 _RUNS, _STATUS, _KEPT, _ELSEWHERE = "runs", "status", "kept.json", "scratch-elsewhere"
+_LEFT: Final = (
+    "decisions", "classes", "contracts", "unknown_values", "report.html", "checks.json", SPARK_LOG, "summary.json",
+)  # fmt: skip
+"""What a run leaves in a directory in place of what the one before it left; the last one names the run."""
 _OF_ALL: Final = ("metrics",)
 """Directories that runs share: every file has a name of its own."""
 
@@ -144,6 +148,12 @@ class Vault(Protocol):
             Holds :data:`PARTS`.
         document : mapping
             With ``manifest``, the digest of the release.
+        """
+
+    def forget(self, of: str) -> None:
+        """Remove what a run left, whose release was withdrawn.
+
+        What later releases must know of it stays: what was published may have been read.
         """
 
     def note_scratch(self, name: str, place: Location) -> None:
@@ -238,6 +248,13 @@ class DirectoryVault:
 
     def settle(self, of: str, release: str) -> None:
         """Do nothing: one attempt at a time is at work."""
+
+    def forget(self, of: str) -> None:
+        """Remove what the last run left, if that was this one; its name last, so that another call can go on."""
+        if self.left_at(of, None) is not None:
+            for name in _LEFT:
+                directories.remove(self.path / name)
+        directories.remove(self.path / "requests" / f"{of.rpartition('~')[0]}.json")
 
     def note_scratch(self, name: str, place: Location) -> None:
         """Do nothing: the attempt's own directory, which stays, has a note."""
@@ -369,6 +386,10 @@ class StoreVault:
         self._upload({f"{HISTORY}/{of}/{parts}/{path.name}": path for path in files})
         name = REMEMBERED.replace(".", f"-{document['manifest'][:16]}.")
         self.write(f"{HISTORY}/{of}/{name}", {**document, PARTS: parts})
+
+    def forget(self, of: str) -> None:
+        """Remove what all attempts of the run left."""
+        self._store.remove(*(entry.name for entry in self._store.entries(f"{_RUNS}/{of}")))
 
     def note_scratch(self, name: str, place: Location) -> None:
         """Write it down, if it is not in the vault itself."""

@@ -72,6 +72,8 @@ class PrivateRelease:
         What its manifest says, if it does.
     epsilon, delta : str or None
         What its manifest says it costs, if it does.
+    withdrawn : bool
+        Whether it was taken away, and its tombstone says the rest.
     """
 
     run_id: str
@@ -80,6 +82,7 @@ class PrivateRelease:
     lineage: str | None
     epsilon: str | None = None
     delta: str | None = None
+    withdrawn: bool = False
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,7 @@ def look(*places: Path | Output | Vault) -> Seen:
             there = place.current() is not None
             releases_of = ((run_id, str(place), manifest) for run_id, manifest in place.manifests())
             found = [known for one_of in releases_of for known in _private(*one_of)]
+            found += [known for stone in place.tombstones() for known in _private(stone["run_id"], str(place), stone)]
             kept = _in_store(place.location)
             looked.append(Looked(str(place), there or bool(kept), len(kept), len(found)))
             witnesses += kept
@@ -158,6 +162,7 @@ def look(*places: Path | Output | Vault) -> Seen:
         files = [file for file in _listed(place / _DIRECTORY) if file.suffix == ".json" and file.name[0] != "."]
         kept = [_witness(file) for file in files]
         found = [known for directory in _listed(place / "releases") for known in _of_directory(directory)]
+        found += [known for file in _listed(place / "withdrawn") for known in _of_tombstone(file)]
         looked.append(Looked(str(resolved(place)), is_directory(place), len(kept), len(found)))
         witnesses += kept
         releases += found
@@ -200,8 +205,14 @@ def _of_directory(directory: Path) -> list[PrivateRelease]:
     return _private(directory.name, str(resolved(directory.parent.parent)), manifest)
 
 
+def _of_tombstone(file: Path) -> list[PrivateRelease]:
+    stone = None if file.suffix != ".json" or file.name[0] == "." else _manifest(file)
+    return [] if stone is None else _private(file.stem, str(resolved(file.parent.parent)), stone)
+
+
 def _private(run_id: str, place: str, manifest: Mapping[str, Any]) -> list[PrivateRelease]:
-    """The release of a manifest, if it is private."""
+    """The release of a manifest or a tombstone, if it is private."""
+    withdrawn = "release_digest" in manifest
     guarantee = manifest.get("guarantee")
     if not isinstance(guarantee, dict) or guarantee.get("kind") != "dp":
         return []
@@ -212,9 +223,10 @@ def _private(run_id: str, place: str, manifest: Mapping[str, Any]) -> list[Priva
         PrivateRelease(
             run_id,
             place,
-            release_digest(manifest),
+            str(manifest["release_digest"]) if withdrawn else release_digest(manifest),
             lineage if isinstance(lineage, str) else None,
             *(str(amount) if isinstance(amount, str | int | float) else None for amount in cost),
+            withdrawn=withdrawn,
         )
     ]
 

@@ -118,4 +118,7 @@ def _born(file: Path) -> str | None:
 
 @cache
 def _statx() -> Callable[..., int] | None:
-    return getattr(ctypes.CDLL(None), "statx", None) if sys.platform == "linux" else None
+    found: Callable[..., int] | None = None
+    if sys.platform == "linux":
+        found = getattr(ctypes.CDLL(None), "statx", None)
+    return found

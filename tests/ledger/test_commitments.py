@@ -9,7 +9,7 @@ import pytest
 from ledgers import MECHANISM, InFile, OnServer, bind, commit, pin, publish, reserve
 
 from privrisk_spark.errors import BudgetError, EngineError, InputError, InternalError, ReleasedError
-from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.ledger.ledger import Ledger, Reservation
 
 Place = InFile | OnServer
 
@@ -198,4 +198,59 @@ def test_a_tampered_commitment_is_not_believed(ledger: Ledger, place: Place, cha
     publish(ledger)
     place.tamper(change)
     with pytest.raises(EngineError, match=r"event \d of the ledger (does not follow|is not what was written)"):
+        ledger.balance("adult")
+
+
+def withdraw(ledger: Ledger, run_id: str = "r1", **other: Any) -> Reservation:
+    return ledger.withdraw(**{"lineage": "adult", "run_id": run_id, "reason": "x", "place": "/out"} | other)
+
+
+def test_withdraw_keeps_the_charge_and_ends_the_run(ledger: Ledger, place: Place):
+    reserve(ledger)
+    for step in (bind, pin):
+        with pytest.raises(BudgetError, match=r"so no release of it was published. Close it with"):
+            withdraw(ledger)
+        step(ledger)
+    commit(ledger)
+    with pytest.raises(BudgetError, match=r"was begun for output.path '/out'"):
+        withdraw(ledger, place="/elsewhere")
+    done = withdraw(ledger)
+    assert (done.state, done.epsilon, done.spent_epsilon) == ("withdrawn", 1, 1)
+    before = place.content()
+    assert withdraw(ledger).head == done.head
+    assert place.content() == before
+    (run,) = ledger.balance("adult").runs
+    assert (run.state, run.counted, run.release, run.reason) == ("withdrawn", True, "d", "x")
+    with pytest.raises(BudgetError, match="the release of run id r1 was withdrawn"):
+        reserve(ledger)
+    assert reserve(ledger, "r2").spent_epsilon == 2
+
+
+def test_withdraw_of_a_note_costs_nothing_and_of_a_void_run_is_refused(ledger: Ledger):
+    ledger.note(lineage="adult", run_id="n1", what="risk", place="/out")
+    assert withdraw(ledger, "n1").epsilon == 0
+    assert [(run.state, run.counted) for run in ledger.balance("adult").runs] == [("withdrawn", False)]
+    reserve(ledger)
+    ledger.void(lineage="adult", run_id="r1", reason="x")
+    with pytest.raises(BudgetError, match="run id r1 is void"):
+        withdraw(ledger)
+    with pytest.raises(BudgetError, match="run id r9 is not reserved"):
+        withdraw(ledger, "r9")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE events SET epsilon = '0' WHERE state = 'withdrawn'",
+        "UPDATE events SET release_digest = 'e' WHERE state = 'withdrawn'",
+        "UPDATE events SET reason = NULL WHERE state = 'withdrawn'",
+        "DELETE FROM events WHERE state = 'committed'",
+    ],
+)
+def test_withdraw_that_was_tampered_with_is_not_believed(ledger: Ledger, place: Place, change: str):
+    reserve(ledger)
+    publish(ledger)
+    withdraw(ledger)
+    place.tamper(change)
+    with pytest.raises(EngineError, match="of the ledger"):
         ledger.balance("adult")

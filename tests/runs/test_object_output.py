@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import itertools
 import json
@@ -371,3 +372,44 @@ def test_releases_of_a_real_store(endpoint: str, tmp_path: Path) -> None:
     assert [entry.name for entry in store.entries() if entry.name.startswith(".")] == [MARKER]
     store.write("releases/dead/data/part-00000.parquet", b"")
     assert output.without_manifest("a") == ["dead"]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_withdraw_stopped_before_any_request_is_completed_by_the_next_run_or_call(tmp_path: Path, alone: bool) -> None:
+    first, second, third = (staged(tmp_path, name, name) for name in ("a", "b", "c"))
+    before: Files = {}
+    for one in [second] if alone else [first, second]:
+        Output(Simulated(before)).commit(one[1]["run_id"], *one)
+    number = json.loads(before["manifest.json"])["sequence"]
+    today = dt.date(2026, 2, 1)
+    for stop in itertools.count():
+        files = dict(before)
+        left = iter(range(stop))
+
+        def tick(left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise Killed
+
+        with suppress(Killed):
+            Output(Simulated(files, tick)).withdraw("b", today)
+        completed = next(left, None) is not None
+        stopped = dict(files)
+        for again in (lambda one: one.withdraw("b", today), lambda one: one.published("other")):
+            files = dict(stopped)
+            again(Output(Simulated(files)))
+            if "withdrawn/b.json" not in files:
+                assert files == before, "nothing was withdrawn yet"
+                continue
+            assert not [name for name in files if name.startswith("releases/b/")]
+            current = json.loads(files["manifest.json"]) if "manifest.json" in files else None
+            assert (None if current is None else current["run_id"]) == (None if alone else "a")
+            check(files, digests_of(first, third))
+            Output(Simulated(files)).commit("c", *third)
+            assert json.loads(files["manifest.json"])["sequence"] == number + 1, "no number is given twice"
+            stone = json.loads(files["withdrawn/b.json"])
+            assert (stone["sequence"], stone["release_digest"]) == (number, release_digest(second[1]))
+            with pytest.raises(CheckError, match="run id b was withdrawn"):
+                Output(Simulated(files)).commit("b", *second)
+        if completed:
+            break
+    assert stop > 5

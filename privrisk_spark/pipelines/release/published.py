@@ -127,6 +127,21 @@ def publish(
     return run.place.commit(staged)
 
 
+def refuse_withdrawn(place: Workplace) -> None:
+    """Refuse a run id whose release was withdrawn: readers are told that it is gone.
+
+    Raises
+    ------
+    ReleasedError
+    """
+    stone = place.output.withdrawn(place.run_id)
+    if stone is not None:
+        raise ReleasedError(
+            f"the release of run id {place.run_id} was withdrawn on {stone['withdrawn']}. Use a new run id for another "
+            "release."
+        )
+
+
 def refuse_note(policy: Policy, place: Workplace, files: Iterable[str] | None = None) -> None:
     """Refuse a release that is not private and that its lineage will not take, before it costs any work.
 

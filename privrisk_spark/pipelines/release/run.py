@@ -19,7 +19,7 @@ from privrisk_spark.pipelines.release.lake_output import check_lake, commit_to_l
 from privrisk_spark.pipelines.release.masked import release_masked
 from privrisk_spark.pipelines.release.opened import TABLES, Announce, Run
 from privrisk_spark.pipelines.release.private import release_privately
-from privrisk_spark.pipelines.release.published import confirm, refuse_note
+from privrisk_spark.pipelines.release.published import confirm, refuse_note, refuse_withdrawn
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.places import refuse_input, refuse_public_ledger
 from privrisk_spark.planning.request import tables_of
@@ -116,6 +116,7 @@ def release(
             commit_to_lake(policy, place, done)
             write_status(place.vault.status, run_id, phase="published", code=0, message=f"release at {place.target}")
             return Outcome(done, False, place)
+        refuse_withdrawn(place)
         refuse_note(policy, place)
         check_lake(policy, place.output)
         for name in place.output.without_manifest(run_id):
