@@ -59,6 +59,73 @@ def excluding(
     return mean(certain), mean(right)
 
 
+Held = dict[int, frozenset[Value]]
+"""Values that an individual holds in each class."""
+
+
+def learned_of_individuals(people: Sequence[Held], factor: Fraction) -> list[list[Fraction]]:
+    """What is learned of each individual: homogeneity, guess, marginal, external, background, skewness.
+
+    In the order of :data:`privrisk_spark.kernels.linkage.individuals.LEARNED`.
+    """
+    classes = sorted({place for one in people for place in one})
+    members = {c: [i for i, one in enumerate(people) if c in one] for c in classes}
+    every = [frozenset().union(*one.values()) for one in people]
+    values = sorted(frozenset().union(*every))
+
+    def all_hold(some: Iterable[int], c: int) -> bool:
+        of = [people[i][c] for i in some]
+        return bool(of) and bool(frozenset.intersection(*of))
+
+    result = []
+    for x, mine in enumerate(people):
+        certain = external = background = skewed = False
+        missed = Fraction(1)
+        for c, held in mine.items():
+            others = members[c]
+            certain |= all_hold(others, c)
+            counts = Counter(value for i in others for value in people[i][c])
+            likeliest = [v for v, count in counts.items() if count == max(counts.values())]
+            missed *= 1 - Fraction(sum(v in held for v in likeliest), len(likeliest))
+            for a in others:
+                external |= a != x and all_hold([i for i in others if i != a], c)
+            for v in values:
+                background |= v not in held and all_hold([i for i in others if v not in people[i][c]], c)
+            for v in held:
+                table = Fraction(sum(v in one for one in every), len(people))
+                skewed |= Fraction(counts[v], len(others)) > factor * table
+        of_table = Counter(value for one in every for value in one)
+        common = [v for v, count in of_table.items() if count == max(of_table.values())]
+        marginal = Fraction(sum(v in every[x] for v in common), len(common))
+        result.append(
+            [
+                Fraction(certain),
+                1 - missed,
+                marginal,
+                Fraction(external or certain),
+                Fraction(background or certain),
+                Fraction(skewed),
+            ]
+        )
+    return result
+
+
+def certain_after(people: Sequence[Sequence[Held]], places: Sequence[int]) -> list[bool]:
+    """Whether a value is certain of a record by its classes in the first releases, by all worlds that are possible.
+
+    ``people[r]`` says who holds what in release r, ``places[r]`` the record's class there. A world chooses in each
+    release somebody of the class, all of whom hold one value together, that of the record.
+    """
+    result, choices = [], []
+    for release, place in zip(people, places, strict=True):
+        if place >= 0:
+            choices.append([one[place] for one in release if place in one])
+        worlds = [way for way in product(*choices) if choices and frozenset.intersection(*way)]
+        held = [frozenset().union(*way) for way in worlds]
+        result.append(bool(held) and bool(frozenset.intersection(*held)))
+    return result
+
+
 def gain(members: Members, table: Members, value: Value) -> Fraction:
     return Fraction(members.count(value), len(members)) / Fraction(table.count(value), len(table))
 

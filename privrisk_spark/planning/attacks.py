@@ -297,8 +297,9 @@ def attack_notes(
         )
         if OF_VALUES.intersection(asked.tried):
             notes.append(
-                "Of values persons are counted, once in each class they have rows in; rows are, where not all records "
-                "are tried, or the intruder has a table of his own."
+                "Of values each individual counts once: a value is certain, or exposed, if the class of one of the "
+                "individual's records makes it so. A guess is right if at least one of the classes leads to a value "
+                "that the individual holds."
             )
     if by_splink(asked):
         notes.append(
@@ -412,7 +413,7 @@ _NO_VALUES = (
     "quasi-identifiers, by which nobody's class is known, or nobody whom the intruder knows"
 )
 _LACKING = {
-    "similarity": "no hierarchy says which sensitive values are alike (assess.sensitive), or persons are counted",
+    "similarity": "no hierarchy says which sensitive values are alike (assess.sensitive)",
     "composition": "no other release is named (attack.also)",
     "minimality": "the guarantee has no condition 'alpha' on a sensitive column, or is met by no scheme that is known",
 }

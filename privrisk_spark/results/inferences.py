@@ -275,6 +275,8 @@ class Inference:
         Of the people who are in the protected table.
     baseline : float or None
         Share that somebody finds who knows the table's shares alone.
+    counted : {"people", "records"}
+        What is counted: individuals, or records of which it is not known which of them were released.
     """
 
     method: str
@@ -284,6 +286,7 @@ class Inference:
     title: str
     found: Found
     baseline: float | None = None
+    counted: str = "people"
 
     @property
     def sentence(self) -> str:
@@ -291,7 +294,7 @@ class Inference:
         one = self.found
         beside = "" if self.baseline is None else f" Without the protected table: {100 * self.baseline:.3g} %."
         return (
-            f"{self.title}: {one.correct:,.1f} of {one.tried:,} people, {100 * one.share:.3g} % (95 % limits "
+            f"{self.title}: {one.correct:,.1f} of {one.tried:,} {self.counted}, {100 * one.share:.3g} % (95 % limits "
             f"{100 * one.low:.3g} to {100 * one.high:.3g} %).{beside}"
         )
 
@@ -299,8 +302,8 @@ class Inference:
         """Its measures."""
         of = {"method": self.method, "column": self.column, **self.parameters}
         name = f"values_{self.outcome}"
-        yield "people_tried", self.found.tried, "people", {**of, "outcome": self.outcome}
-        yield name, self.found.correct, "people", of
+        yield f"{self.counted}_tried", self.found.tried, self.counted, {**of, "outcome": self.outcome}
+        yield name, self.found.correct, self.counted, of
         yield f"{name}_share", self.found.share, "share", of
         yield f"{name}_share_low", self.found.low, "share", {**of, "confidence": 0.95}
         yield f"{name}_share_high", self.found.high, "share", {**of, "confidence": 0.95}

@@ -230,40 +230,6 @@ def test_values_are_inferred_as_loops_over_the_classes_infer_them(
     assert "infarct" not in (ended.directory / "report.html").read_text()
 
 
-def test_persons_are_counted_as_persons(run: Run, tmp_path: Path) -> None:
-    """Each has three rows; a value is certain of a class if all persons in it hold it."""
-    rows = table(60)
-    ended = run(
-        rows, {"methods": ["homogeneity"]}, table={
-            "path": str(tmp_path / "table.parquet"), "record_id": "who", "entity_id": "person"
-        }, guarantee=None, decision={"utility_at_least": 2},
-    )  # fmt: skip
-    assert ended.code == 0, ended.err
-    decisions = pd.read_parquet(tmp_path / "vault" / "decisions").set_index("who")
-    holders: dict[Any, dict[Any, set[str]]] = defaultdict(lambda: defaultdict(set))
-    members = defaultdict(set)
-    levels = [f"level_{q}" for q in QUASI]
-    columns = load([tmp_path / "policy.yaml"]).quasi_identifiers
-    trees = {name: build(column.hierarchy, name) for name, column in columns.items()}
-    for row in rows:
-        shown = tuple(
-            tree.labels[tree.ancestor[tree.code_of[row[name]], decisions.loc[row["who"], level]]]
-            for (name, tree), level in zip(trees.items(), levels, strict=True)
-        )
-        holders[shown][row["ill"]].add(row["person"])
-        members[shown].add(row["person"])
-    expected = sum(
-        len(members[shown])
-        for shown, values in holders.items()
-        if any(len(persons) == len(members[shown]) for persons in values.values())
-    )
-    assert ended.measure("people_tried", method="homogeneity", column="ill", outcome="certain") == sum(
-        map(len, members.values())
-    )
-    assert ended.measure("values_certain", method="homogeneity", column="ill") <= expected
-    assert len(rows) > ended.measure("people_tried", method="homogeneity", column="ill", outcome="certain")
-
-
 @pytest.mark.parametrize(
     "suppressed",
     [pytest.param("keep", marks=pytest.mark.thorough("where rows are left out, more has to be thought of")), "drop"],

@@ -5,8 +5,13 @@ one of those the class holds; so it is one that all his classes hold. No release
 4-anonymous and a 6-anonymous table one value may be left. And if the releases are of the same records, he hides only
 among those who are in the same classes as he is in all of them.
 
+Where classes have individuals who hold several values, each record is looked at by itself. Its value is one that all
+classes hold. A class may be of somebody who holds this value together with others: a value ``s`` is certain if, for
+each value ``t`` that is left, in some release everybody who holds ``t`` holds ``s``. After one release that is so if
+all individuals of the class hold ``s``.
+
 Status: *tested*. Values that an intruder is left with are exact if the value is the same in all releases; that he may
-weigh them is left out.
+weigh them, or look at several records of an individual at once, is left out.
 
 References
 ----------
@@ -24,6 +29,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.linkage.evidence import Found, found
+from privrisk_spark.kernels.linkage.individuals import Together
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 __all__ = ["Left", "common_class_sizes", "intersected"]
@@ -46,17 +52,20 @@ class Left:
         Values that all their classes hold; 0 if the classes contradict each other, as values may have changed.
     holds : ndarray of bool, shape (g,)
         Whether their own value is one of these.
+    sure : ndarray of bool, shape (g,)
+        Whether a value is certain: one is left, or all that are left imply it.
     """
 
     people: LongArray
     seen: BoolArray
     values: LongArray
     holds: BoolArray
+    sure: BoolArray
 
     @property
     def certain(self) -> FloatArray:
         """Whether the value is certain and right, as 0 or 1; ndarray of float64, shape (g,)."""
-        return np.asarray(self.seen & self.holds & (self.values == 1), dtype=np.float64)
+        return np.asarray(self.seen & self.holds & self.sure, dtype=np.float64)
 
     @property
     def right(self) -> FloatArray:
@@ -65,8 +74,8 @@ class Left:
 
     @property
     def disclosed(self) -> Found:
-        """People whose value is certain, with limits."""
-        return found(self.certain, self.people)
+        """People in any of the releases whose value is certain, with limits."""
+        return found(self.certain[self.seen], self.people[self.seen])
 
     @property
     def contradicted(self) -> int:
@@ -74,7 +83,13 @@ class Left:
         return int(self.people[self.seen & (self.values == 0)].sum())
 
 
-def intersected(places: LongArray, releases: Sequence[SensitiveRuns], own: IntArray, people: LongArray) -> list[Left]:
+def intersected(
+    places: LongArray,
+    releases: Sequence[SensitiveRuns],
+    own: IntArray,
+    people: LongArray,
+    together: Sequence[Together] = (),
+) -> list[Left]:
     """Intersect the values of the classes that people are in, release after release.
 
     Parameters
@@ -86,6 +101,8 @@ def intersected(places: LongArray, releases: Sequence[SensitiveRuns], own: IntAr
     own : ndarray of int32, shape (g,)
         Code of the value the people have; the groups differ in classes or value.
     people : ndarray of int64, shape (g,)
+    together : sequence of r Together, optional
+        Values that individuals of the classes hold together; none where each holds one.
 
     Returns
     -------
@@ -112,6 +129,8 @@ def intersected(places: LongArray, releases: Sequence[SensitiveRuns], own: IntAr
     codes = 1 + max([int(of.value.max(initial=0)) for of in releases] + [int(own.max(initial=0))])
     values = np.zeros((len(releases), g), dtype=np.int64)
     holds: BoolArray = np.zeros((len(releases), g), dtype=np.bool_)
+    sure: BoolArray = np.zeros((len(releases), g), dtype=np.bool_)
+    implied = [of.implied(runs) for of, runs in zip(together, releases, strict=True)] if together else []
     # Groups by their classes, so that a chunk of tuples of classes has all its groups.
     order = np.argsort(member, kind="stable")
     bounds = np.searchsorted(member[order], np.arange(len(first) + 1))
@@ -121,12 +140,39 @@ def intersected(places: LongArray, releases: Sequence[SensitiveRuns], own: IntAr
         end = min(begin + step, len(first))
         those = order[bounds[begin] : bounds[end]]
         of, mine = member[those] - begin, own[those].astype(np.int64)
-        for r, (number, kept) in enumerate(_narrowed(places[first[begin:end]], releases, codes)):
+        at = places[first[begin:end]]
+        for r, (number, kept) in enumerate(_narrowed(at, releases, codes)):
             values[r, those] = number[of]
+            sure[r, those] = (_implying(at[:, : r + 1], implied, kept, number, codes) if implied else number == 1)[of]
             # Ascending, so that a value is looked up.
             holds[r, those] = (mine >= 0) & _among(kept, of * codes + mine)
     seen = np.logical_or.accumulate(places >= 0, axis=1)
-    return [Left(people, seen[:, r], values[r], holds[r]) for r in range(len(releases))]
+    return [Left(people, seen[:, r], values[r], holds[r], sure[r]) for r in range(len(releases))]
+
+
+def _implying(
+    places: LongArray, implied: Sequence[Together], left: LongArray, number: LongArray, codes: int
+) -> BoolArray:
+    """Whether some value of each tuple of classes is implied by all values that are left, itself by itself."""
+    of, value = left // codes, left % codes
+    triples = [(of, value, value)]
+    for r, pairs in enumerate(implied[: places.shape[1]]):
+        keys = pairs.owner * codes + pairs.one
+        order = np.argsort(keys, kind="stable")
+        keys, other = keys[order], pairs.other[order]
+        wanted = np.where(places[of, r] < 0, -1, places[of, r] * codes + value)
+        low, high = np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
+        size = high - low
+        entry = np.arange(size.sum()) + np.repeat(low - (np.cumsum(size) - size), size)
+        triples.append((np.repeat(of, size), np.repeat(value, size), other[entry]))
+    of, value, other = (np.concatenate(column) for column in zip(*triples, strict=True))
+    once, _ = distinct_rows([of, other, value])
+    first, member = distinct_rows([of[once], other[once]])
+    count = np.bincount(member, minlength=len(first))
+    sure: BoolArray = np.zeros(len(number), dtype=np.bool_)
+    mine = of[once][first]
+    sure[mine[count == number[mine]]] = True
+    return sure
 
 
 def _narrowed(

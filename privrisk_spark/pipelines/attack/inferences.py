@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.kernels.arrays import IntArray
 from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.linkage.background import certain_if_told
@@ -19,6 +18,7 @@ from privrisk_spark.kernels.linkage.membership import held_out, membership
 from privrisk_spark.kernels.linkage.skewness import gains, similar
 from privrisk_spark.kernels.recoding.listed import keys_of, places_of
 from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.attack.individuals import individuals_of, of_individuals
 from privrisk_spark.pipelines.attack.links import compared_by, in_blocks
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected, rows_in
@@ -36,6 +36,7 @@ from privrisk_spark.stages.attacking.classes import (
     with_values,
 )
 from privrisk_spark.stages.attacking.distance import drawn, store_file
+from privrisk_spark.stages.attacking.individuals import collect_members
 from privrisk_spark.stages.attacking.presence import (
     collect_dealt,
     collect_histories,
@@ -60,8 +61,6 @@ class Values:
         By classes of the protected table that somebody who is tried is in: what these people hold, and what it shows.
     whole : SensitiveClasses
         What the protected table shows of all of its classes.
-    persons : bool
-        Whether persons are counted, who may have several rows.
     """
 
     vocabularies: tuple[Vocabulary, ...]
@@ -69,70 +68,83 @@ class Values:
     truth: SensitiveClasses
     shown: SensitiveClasses
     whole: SensitiveClasses
-    persons: bool
 
 
 def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> tuple[Inference, ...]:
     """Stage: what is learned of the sensitive values of people from the classes they are in."""
-    asked = attack_of(run.policy)
     names = [name for name in opened.sensitive if held_in(opened.release, name)]
     with run.progress.stage("infer") as stage:
         if not names or is_masked(opened.release.manifest):
             stage.sentence = "No sensitive column is released as it is in classes that people can be told to be in."
             return ()
-        values = sensitive_values(run, opened, encoded, protected, names)
-        if values is None:
+        vocabularies, everybody, people = known_values(run, opened, encoded, protected, names)
+        individuals = individuals_of(run, protected, vocabularies, everybody, people)
+        values = None
+        if individuals is None:
+            values = sensitive_values(run, opened, protected, vocabularies, people)
+        if individuals.tried.frame().isEmpty() if individuals is not None else values is None:
             stage.sentence = "Nobody whom the intruder knows is in the protected table."
             return ()
         found: list[Inference] = []
-        inferred_of = 0
-        for i, vocabulary in enumerate(values.vocabularies):
-            if (values.whole.held[i].value >= vocabulary.count).all():
-                continue  # That all values are missing tells nobody from others.
-            inferred_of += 1
-            found += of_classes(run, values, i, vocabulary)
-            bound = alpha_of(run.policy, vocabulary.name)
-            if "minimality" in asked.tried and bound is not None and minimal(run.policy, opened.levels):
-                alpha, k = bound
-                found += by_minimality(opened, protected, values.whole, i, vocabulary.name, alpha=alpha, k=k)
-            if "composition" in asked.tried and asked.also:
-                found += composed(run, opened, protected, values, i)
+        for i in range(len(vocabularies)):
+            if individuals is not None:
+                found += of_individuals(run, opened, protected, individuals, i)
+            elif values is not None:
+                found += of_records(run, opened, protected, values, i)
+        if individuals is None and run.policy.table.entity_id is not None:
+            found = [replace(one, counted="records") for one in found]
+        inferred_of = len({one.column for one in found})
         stage.sentence = f"Inferred the values of {inferred_of} sensitive columns from the classes people are in."
         stage.status = "tested"
     return tuple(found)
 
 
-def sensitive_values(
+def known_values(
     run: Run, opened: Opened, encoded: Batches, protected: Protected, names: list[str]
-) -> Values | None:
-    """Collect the values of both tables, class by class; None where nobody who is known is in the protected one."""
-    policy, k = run.policy, len(opened.known)
+) -> tuple[tuple[Vocabulary, ...], Batches, Batches]:
+    """Encode the sensitive values of all records, and of those that are tried."""
+    policy = run.policy
     vocabularies = collect_vocabularies(policy, opened.table, opened.release, given=opened.given, names=names)
     positions = [opened.sensitive.index(name) for name in names]
     held = {f"r{i}": (one.codes, one.count) for i, one in zip(positions, vocabularies, strict=True)}
-    people = with_values(encoded, list(opened.known.values()), opened.positions, held)
+    everybody = with_values(encoded, list(opened.known.values()), opened.positions, held)
     his = attack_of(policy).intruder
     # Of those who are not tried it is not known where they are.
-    frame = drawn(people, share=his.share, seed=his.seed).frame()
+    frame = drawn(everybody, share=his.share, seed=his.seed).frame()
     if opened.his is not None:
         # Nor of those whom he does not have.
         frame = frame.join(protected.tried.frame().select(schemas.RECORD_ID), schemas.RECORD_ID, "leftsemi")
-    people = Batches.of_frame(run.scratch.write_frame(frame, "values"))
-    columns, nodes, most = schemas.sensitive(len(names)), schemas.nodes(k), policy.counting.sorted_vectors
-    # The rows of a published table do not name persons: where all of them are known, they are counted there.
-    persons = policy.table.entity_id is not None and protected.whole and opened.his is None
-    forms = beside_values(protected.told, people, k, len(names))
+    return tuple(vocabularies), everybody, Batches.of_frame(run.scratch.write_frame(frame, "values"))
+
+
+def sensitive_values(
+    run: Run, opened: Opened, protected: Protected, vocabularies: tuple[Vocabulary, ...], people: Batches
+) -> Values | None:
+    """Collect the values of both tables, class by class; None where nobody who is known is in the protected one."""
+    k, n, most = len(opened.known), len(vocabularies), run.policy.counting.sorted_vectors
+    columns, nodes = schemas.sensitive(n), schemas.nodes(k)
+    forms = beside_values(protected.told, people, k, n)
     if opened.his is not None and of_both(forms).frame().isEmpty():
         return None
-    truth = collect_sensitive_classes(forms, nodes, columns, most=most, key="table", persons=persons)
-    whole = truth
-    if not persons:
-        rows = rows_in(opened.release, opened, identity=False, key=PROTECTED, values=vocabularies)
-        whole = collect_sensitive_classes(rows, nodes, columns, most=most, key=PROTECTED)
+    truth = collect_sensitive_classes(forms, nodes, columns, most=most, key="table")
+    rows = rows_in(opened.release, opened, identity=False, key=PROTECTED, values=vocabularies)
+    whole = collect_sensitive_classes(rows, nodes, columns, most=most, key=PROTECTED)
     _, truth, shown = matched(truth, whole)
-    if persons:
-        shown = truth
-    return Values(tuple(vocabularies), people, truth, shown, whole, persons)
+    return Values(vocabularies, people, truth, shown, whole)
+
+
+def of_records(run: Run, opened: Opened, protected: Protected, values: Values, i: int) -> Iterator[Inference]:
+    """Infer the values of one column from the classes that records are in."""
+    asked, vocabulary = attack_of(run.policy), values.vocabularies[i]
+    if (values.whole.held[i].value >= vocabulary.count).all():
+        return  # That all values are missing tells nobody from others.
+    yield from of_classes(run, values, i, vocabulary)
+    bound = alpha_of(run.policy, vocabulary.name)
+    if "minimality" in asked.tried and bound is not None and minimal(run.policy, opened.levels):
+        alpha, k = bound
+        yield from by_minimality(opened, protected, values.whole, i, vocabulary.name, alpha=alpha, k=k)
+    if "composition" in asked.tried and asked.also:
+        yield from composed(run, opened, protected, values, i)
 
 
 def of_classes(run: Run, values: Values, i: int, vocabulary: Vocabulary) -> Iterator[Inference]:
@@ -154,17 +166,10 @@ def of_classes(run: Run, values: Values, i: int, vocabulary: Vocabulary) -> Iter
         table = TableDistribution(marginal)
         exposed = gains(shown, table).exposed(asked.gain_above, truth)
         yield inferred("skewness", name, "exposed", exposed, gain_above=asked.gain_above)
-    groups = vocabulary_groups(vocabulary)
-    if "similarity" in asked.tried and groups is not None and not values.persons:
+    groups = vocabulary.groups
+    if "similarity" in asked.tried and groups is not None:
         of_group = guessed(similar(shown, groups), similar(truth, groups))
         yield inferred("similarity", name, "certain", of_group.disclosed)
-
-
-def vocabulary_groups(vocabulary: Vocabulary) -> IntArray | None:
-    """Group of each value, by the first level above it; None where no hierarchy says what is alike."""
-    if vocabulary.ancestor is None:
-        return None
-    return np.asarray(vocabulary.ancestor[: vocabulary.count + 1, 1], dtype=np.int32)
 
 
 def composed(run: Run, opened: Opened, protected: Protected, values: Values, i: int) -> Iterator[Inference]:
@@ -202,11 +207,10 @@ def tell_members(run: Run, opened: Opened, encoded: Batches, protected: Protecte
             there, present = placed(protected.told, stored, schemas.nodes(k)), protected.present
         else:
             there, present = everybody_in(encoded), np.ones(1)
-        seed = asked.intruder.seed
+        seed, nobody = asked.intruder.seed, "Everybody who is known is a member, or nobody is: no member can be told."
         presence = collect_presence(protected.tried, there, present, k, seed=seed, most=most, key="table")
-        members, others = presence.members, presence.others
-        if not members.sum() > 0 or not others.sum() > 0:
-            stage.sentence = "Everybody who is known is a member, or nobody is: there is no member to be told."
+        if not presence.members.sum() > 0 or not presence.others.sum() > 0:
+            stage.sentence = nobody
             return None
         everybody = protected.people
         people = store_file(
@@ -222,11 +226,20 @@ def tell_members(run: Run, opened: Opened, encoded: Batches, protected: Protecte
         recall = None
         if dealt.links is not None:
             recall = collect_recall(run.scratch, dealt.links, most=asked.exact_pairs, seed=seed)
-        score = dealt.got[places_of(keys_of(everybody.nodes), presence.known.nodes)]
-        half_others = presence.half - presence.half_members
-        on_others = held_out(
-            presence.half_members, half_others, members - presence.half_members, others - half_others, score
-        )
+        if run.policy.table.entity_id is None:
+            score = dealt.got[places_of(keys_of(everybody.nodes), presence.known.nodes)]
+            halves = presence.halves
+        else:
+            directory = run.scratch.directory("members-known")
+            told = collect_members(
+                protected.tried, there, present, everybody, dealt.got, directory, seed=seed, most=most, key="table"
+            )
+            score, halves = told.score, told.halves
+        members, others = (halves[0][j] + halves[1][j] for j in range(2))
+        if not members.sum() > 0 or not others.sum() > 0:
+            stage.sentence = nobody
+            return None
+        on_others = held_out(*halves[0], *halves[1], score)
         found = membership_found(membership(members, others, score), on_others, bound, recall)
         stage.sentence = found.sentence
         stage.status = "tested"

@@ -21,6 +21,7 @@ from privrisk_spark.engine.value_codes import ValueCodes, as_text_column, labels
 from privrisk_spark.errors import Fault, HierarchyError, SchemaError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, Hierarchy
+from privrisk_spark.kernels.arrays import IntArray
 from privrisk_spark.planning.assessment import carried
 from privrisk_spark.policy.assessment import Interval, MaskedTable, SensitiveModel
 from privrisk_spark.policy.dictionaries import Table
@@ -60,6 +61,13 @@ class Vocabulary:
     count: int
     ordered: bool
     ancestor: Any = None
+
+    @property
+    def groups(self) -> IntArray | None:
+        """Group of each value, by the first level above it; None if no hierarchy groups them."""
+        if self.ancestor is None:
+            return None
+        return np.asarray(self.ancestor[: self.count + 1, 1], dtype=np.int32)
 
     def sensitive(self, model: SensitiveModel | None) -> Sensitive:
         """How the values are compared."""

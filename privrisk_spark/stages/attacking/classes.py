@@ -24,8 +24,6 @@ from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.listed import keys_of, places_of
 from privrisk_spark.stages.attacking.protected import Tuples
 
-PERSONS = "persons"
-
 
 @dataclass(frozen=True, eq=False)
 class SensitiveClasses:
@@ -35,7 +33,7 @@ class SensitiveClasses:
     ----------
     tuples : Tuples
     held : tuple of SensitiveRuns
-        Of each sensitive column, one class a tuple: rows with each value, or persons who hold it.
+        Of each sensitive column, one class a tuple: rows with each value.
     """
 
     tuples: Tuples
@@ -110,7 +108,7 @@ def beside_values(records: Batches, people: Batches, k: int, n: int) -> Batches:
 
 
 def collect_sensitive_classes(
-    rows: Batches, names: Sequence[str], sensitive: Sequence[str], *, most: int, key: str, persons: bool = False
+    rows: Batches, names: Sequence[str], sensitive: Sequence[str], *, most: int, key: str
 ) -> SensitiveClasses:
     """Collect the classes of a table in some columns, and the sensitive values of each.
 
@@ -127,9 +125,6 @@ def collect_sensitive_classes(
         Pairs of class and value that the driver may hold of each column.
     key : str
         Of the policy, for messages.
-    persons : bool
-        Count the persons named by ``entity`` instead of rows, each once a class and once a value. Rows of a class that
-        name nobody count as one person's.
 
     Raises
     ------
@@ -137,20 +132,11 @@ def collect_sensitive_classes(
         If there are more, or no row.
     """
     frame = rows.frame().where(F.forall(F.array(*names), lambda node: F.coalesce(node >= 0, F.lit(False))))
-    counted = [F.count("*").alias(schemas.N_ROWS)]
-    if persons:
-        unnamed = F.max(F.col(schemas.ENTITY).isNull().cast("long"))
-        counted.append((F.count_distinct(schemas.ENTITY) + unnamed).alias(PERSONS))
     tuples: Tuples | None = None
-    members: LongArray | None = None
     held = []
-    if persons:
-        told = frame.groupBy(*names).agg(*counted).limit(most + 1).toArrow()
-        _refuse_size(told, most, key)
-        nodes = integers(told, names)
-        members = told.column(PERSONS).to_numpy().astype(np.int64)[np.argsort(keys_of(nodes))]
     for column in sensitive:
-        told = frame.groupBy(*names, column).agg(*counted).limit(most + 1).toArrow()
+        counted = frame.groupBy(*names, column).agg(F.count("*").alias(schemas.N_ROWS))
+        told = counted.limit(most + 1).toArrow()
         _refuse_size(told, most, key)
         nodes, value = integers(told, names), told.column(column).to_numpy().astype(np.int64)
         first, owner = distinct_rows([nodes[:, j] for j in range(len(names))])
@@ -158,9 +144,8 @@ def collect_sensitive_classes(
             of_class = np.zeros(len(first), dtype=np.int64)
             np.add.at(of_class, owner, told.column(schemas.N_ROWS).to_numpy())
             tuples = Tuples(np.ascontiguousarray(nodes[first]), of_class)
-        count = told.column(PERSONS if persons else schemas.N_ROWS).to_numpy().astype(np.int64)
-        runs = SensitiveRuns.of_entries(owner, value, count, len(first))
-        held.append(SensitiveRuns(runs.class_start, runs.value, runs.count, members))
+        count = told.column(schemas.N_ROWS).to_numpy().astype(np.int64)
+        held.append(SensitiveRuns.of_entries(owner, value, count, len(first)))
     if tuples is None:
         raise InputError(f"{key}: an attack on sensitive values needs a sensitive column.")
     return SensitiveClasses(tuples, tuple(held))

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
@@ -25,7 +26,8 @@ from privrisk_spark.stages.attacking.protected import Tuples
 from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
-_HALF = "half"
+HALF = "half"
+"""Column: 0 of people who choose an attack, 1 of those it is tried on."""
 
 PLACED = T.StructType([T.StructField(schemas.RECORD_ID, T.StringType()), T.StructField(PLACE, T.LongType(), False)])
 """One row a record: its class among those of a release; -1 if it has none there."""
@@ -119,6 +121,33 @@ class Histories:
     people: LongArray
 
 
+def known_histories(
+    people: Batches, releases: Sequence[Batches], sensitive: str, *, whose: Sequence[str] = ()
+) -> tuple[DataFrame, list[str]]:
+    """Put the classes of people in several releases next to their value.
+
+    Parameters
+    ----------
+    people, releases, sensitive
+        As :func:`collect_histories` takes them.
+    whose : sequence of str
+        Columns of the people that are kept.
+
+    Returns
+    -------
+    frame : DataFrame
+    names : list of str
+        Its columns of classes, -1 for none, and of the value.
+    """
+    frame = people.frame().select(schemas.RECORD_ID, *whose, F.col(sensitive).alias("own"))
+    places = [f"{PLACE}{r}" for r in range(len(releases))]
+    for name, release in zip(places, releases, strict=True):
+        of_release = release.frame().select(schemas.RECORD_ID, F.col(PLACE).alias(name))
+        frame = frame.join(of_release, schemas.RECORD_ID, "left")
+    known = [F.coalesce(F.col(name), F.lit(-1)).alias(name) for name in places]
+    return frame.select(*whose, *known, "own"), [*places, "own"]
+
+
 def collect_histories(
     people: Batches, releases: Sequence[Batches], sensitive: str, *, most: int, key: str
 ) -> Histories:
@@ -142,22 +171,21 @@ def collect_histories(
     InputError
         If there are more, or nobody.
     """
-    frame = people.frame().select(schemas.RECORD_ID, F.col(sensitive).alias("own"))
-    places = [f"{PLACE}{r}" for r in range(len(releases))]
-    for name, release in zip(places, releases, strict=True):
-        of_release = release.frame().select(schemas.RECORD_ID, F.col(PLACE).alias(name))
-        frame = frame.join(of_release, schemas.RECORD_ID, "left")
-    known = [F.coalesce(F.col(name), F.lit(-1)).alias(name) for name in places]
-    grouped = frame.select("own", *known).groupBy(*places, "own").agg(F.count("*").alias(schemas.N_ROWS))
+    frame, names = known_histories(people, releases, sensitive)
+    grouped = frame.groupBy(*names).agg(F.count("*").alias(schemas.N_ROWS))
     told = grouped.limit(most + 1).toArrow()
     _refuse_size(told, most, key)
-    columns = [told.column(name).to_numpy().astype(np.int64) for name in (*places, "own")]
+    columns = [told.column(name).to_numpy().astype(np.int64) for name in names]
     order = np.lexsort(columns[::-1])
     return Histories(
-        np.column_stack(columns[:-1])[order] if places else np.zeros((len(order), 0), dtype=np.int64),
+        np.column_stack(columns[:-1])[order] if releases else np.zeros((len(order), 0), dtype=np.int64),
         columns[-1][order].astype(np.int32),
         told.column(schemas.N_ROWS).to_numpy().astype(np.int64)[order],
     )
+
+
+Halves = tuple[FloatArray, FloatArray]
+"""Members and others of a half of the people, by groups."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +211,36 @@ class Presence:
     def others(self) -> FloatArray:
         """Those who are not, ndarray of float64, shape (p,)."""
         return np.asarray(self.known.rows - self.members)
+
+    @property
+    def halves(self) -> tuple[Halves, Halves]:
+        """Members and others of the half that was drawn, and of the other half."""
+        half_others = np.asarray(self.half - self.half_members)
+        return (self.half_members, half_others), (self.members - self.half_members, self.others - half_others)
+
+
+def known_presence(people: Batches, released: Batches, k: int, *, seed: int) -> tuple[DataFrame, list[str]]:
+    """Put what is known of people next to the class they have in a release.
+
+    Parameters
+    ----------
+    people, released, k, seed
+        As :func:`collect_presence` takes them.
+
+    Returns
+    -------
+    frame : DataFrame
+        ``entity`` if there is one, what is known, the class, -1 for none, and the half they are in.
+    names : list of str
+        Columns of what is known.
+    """
+    names, frame = schemas.codes(k), people.frame()
+    entity = [schemas.ENTITY] if schemas.ENTITY in frame.columns else []
+    (whose,) = entity or [schemas.RECORD_ID]
+    of_half = F.pmod(F.xxhash64(F.lit(PLACE), F.lit(seed), whose), F.lit(2)).cast("int").alias(HALF)
+    those = frame.select(schemas.RECORD_ID, *entity, *names, of_half)
+    joined = those.join(released.frame(), schemas.RECORD_ID, "left")
+    return joined.select(*entity, *names, F.coalesce(F.col(PLACE), F.lit(-1)).alias(PLACE), HALF), names
 
 
 def collect_presence(
@@ -211,19 +269,14 @@ def collect_presence(
     InputError
         If there are more, or nobody.
     """
-    names = schemas.codes(k)
-    frame = people.frame()
-    whose = schemas.ENTITY if schemas.ENTITY in frame.columns else schemas.RECORD_ID
-    of_half = F.pmod(F.xxhash64(F.lit(PLACE), F.lit(seed), whose), F.lit(2)).cast("int").alias(_HALF)
-    joined = frame.select(schemas.RECORD_ID, *names, of_half).join(released.frame(), schemas.RECORD_ID, "left")
-    known = joined.select(*names, F.coalesce(F.col(PLACE), F.lit(-1)).alias(PLACE), _HALF)
-    counted = known.groupBy(*names, PLACE, _HALF)
+    known, names = known_presence(people, released, k, seed=seed)
+    counted = known.groupBy(*names, PLACE, HALF)
     told = counted.agg(F.count("*").alias(schemas.N_ROWS)).limit(most + 1).toArrow()
     _refuse_size(told, most, key)
     nodes, place = integers(told, names), told.column(PLACE).to_numpy().astype(np.int64)
     rows = told.column(schemas.N_ROWS).to_numpy().astype(np.int64)
     # In one order, so that sums of probabilities are the same however the rows came.
-    chosen = told.column(_HALF).to_numpy() == 0
+    chosen = told.column(HALF).to_numpy() == 0
     order = np.lexsort([chosen, place, *nodes.T[::-1]])
     nodes, place, rows, chosen = nodes[order], place[order], rows[order], chosen[order]
     first, member = distinct_rows([nodes[:, j] for j in range(k)])

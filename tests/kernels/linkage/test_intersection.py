@@ -6,12 +6,13 @@ from itertools import pairwise
 import naive_attribute_attacks as naive
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
+from privrisk_spark.kernels.linkage.individuals import Together
 from privrisk_spark.kernels.linkage.intersection import common_class_sizes, intersected
 
 Group = tuple[tuple[int, ...], int, int]
@@ -84,6 +85,59 @@ def test_more_releases_never_disclose_less(drawn: tuple[list[list[list[int]]], l
         assert (more.certain >= less.certain).all()
         assert (more.right >= less.right).all()
         assert more.contradicted == less.contradicted == 0
+
+
+def counted(people: list[naive.Held], classes: int) -> tuple[SensitiveRuns, Together]:
+    """Individuals of each class who hold each value, and two of them."""
+    pairs = Counter((place, value) for one in people for place, held in one.items() for value in held)
+    both = Counter((p, a, b) for one in people for p, held in one.items() for a in held for b in held if a < b)
+    members = Counter(place for one in people for place in one)
+    keys = sorted(pairs)
+    columns = [np.array(column) for column in zip(*keys, strict=True)]
+    runs = SensitiveRuns.of_entries(columns[0], columns[1], np.array([pairs[key] for key in keys]), classes)
+    persons = np.array([members[place] for place in range(classes)])
+    several = [np.array(column, dtype=np.int64) for column in zip(*both, strict=True)] or [np.zeros(0, dtype=int)] * 3
+    return (
+        SensitiveRuns(runs.class_start, runs.value, runs.count, persons),
+        Together.of_pairs(*several, np.array(list(both.values()), dtype=np.int64)),
+    )
+
+
+@st.composite
+def releases_of_individuals(draw: st.DrawFn) -> tuple[list[list[naive.Held]], list[tuple[int, ...]]]:
+    """Releases whose classes have up to four individuals with up to three values, and classes of some records."""
+    held = st.frozensets(st.integers(0, 3), min_size=1, max_size=3)
+    releases = draw(
+        st.lists(st.lists(st.lists(held, min_size=1, max_size=4), min_size=1, max_size=2), min_size=1, max_size=3)
+    )
+    place = st.tuples(*(st.integers(-1, len(classes) - 1) for classes in releases))
+    people = [[{c: one} for c, members in enumerate(classes) for one in members] for classes in releases]
+    return people, draw(st.lists(place, min_size=1, max_size=4))
+
+
+@given(releases_of_individuals())
+@settings(deadline=None)
+def test_intersected_several_values_equals_all_possible_worlds(
+    drawn: tuple[list[list[naive.Held]], list[tuple[int, ...]]],
+) -> None:
+    people, groups = drawn
+    found = [counted(one, 1 + max(max(of) for of in one)) for one in people]
+    n, places = len(groups), np.array(groups, dtype=np.int64).reshape(len(groups), len(people))
+    own, one = np.zeros(n, dtype=np.int32), np.ones(n, dtype=np.int64)
+    after = intersected(places, [runs for runs, _ in found], own, one, [of for _, of in found])
+    expected = [naive.certain_after(people, of) for of in groups]
+    assert [left.sure.tolist() for left in after] == [list(column) for column in zip(*expected, strict=True)]
+
+
+def test_intersected_value_that_all_hold_next_to_others_is_certain() -> None:
+    """All hold the flu, one of them a cold too: after one release the flu is certain, although two values are left."""
+    people: list[naive.Held] = [{0: frozenset({0})}, {0: frozenset({0, 1})}]
+    runs, together = counted(people, 1)
+    given_places = np.array([[0]]), [runs], np.zeros(1, dtype=np.int32), np.ones(1, dtype=np.int64)
+    (rows,) = intersected(*given_places)
+    (individuals,) = intersected(*given_places, [together])
+    assert (rows.disclosed.correct, individuals.disclosed.correct) == (0, 1)
+    assert individuals.values.tolist() == [2]
 
 
 def test_two_hospitals() -> None:

@@ -86,15 +86,6 @@ def test_classes_do_not_depend_on_partitions(spark: Any, parts: int) -> None:
     assert found.tuples.nodes.dtype == np.int32
 
 
-@pytest.mark.parametrize("parts", [1, 11])
-def test_persons_are_counted_once_a_class_and_once_a_value(spark: Any, parts: int) -> None:
-    """p has the flu in two rows; the two rows of nobody are of one person, who has both."""
-    rows = frame_of(spark, ROWS, parts)
-    found = collect_sensitive_classes(rows, ["n0", "n1"], ["s0"], most=10, key="table", persons=True)
-    assert told(found)[LOW, ULM] == (5, 3, {FLU: 2, ASTHMA: 2})
-    assert guessed(found.held[0]).people.tolist() == [1, 3, 1]
-
-
 def test_several_columns_and_one_node_are_told_alike(spark: Any) -> None:
     rows = frame_of(spark, ROWS, 3)
     again = Batches.of_frame(rows.frame().withColumn("s1", rows.frame()["s0"]))
@@ -106,11 +97,10 @@ def test_several_columns_and_one_node_are_told_alike(spark: Any) -> None:
 
 def test_what_is_too_much_or_nothing_is_refused(spark: Any) -> None:
     names = ["n0", "n1"]
-    for persons in (False, True):
-        with pytest.raises(InputError, match="table has more than 2 distinct rows"):
-            collect_sensitive_classes(frame_of(spark, ROWS, 2), names, ["s0"], most=2, key="table", persons=persons)
-        with pytest.raises(InputError, match="table: there are no rows"):
-            collect_sensitive_classes(frame_of(spark, [], 2), names, ["s0"], most=2, key="table", persons=persons)
+    with pytest.raises(InputError, match="table has more than 2 distinct rows"):
+        collect_sensitive_classes(frame_of(spark, ROWS, 2), names, ["s0"], most=2, key="table")
+    with pytest.raises(InputError, match="table: there are no rows"):
+        collect_sensitive_classes(frame_of(spark, [], 2), names, ["s0"], most=2, key="table")
     with pytest.raises(InputError, match="needs a sensitive column"):
         collect_sensitive_classes(frame_of(spark, ROWS, 2), names, [], most=9, key="table")
 

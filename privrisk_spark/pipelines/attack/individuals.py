@@ -1,0 +1,161 @@
+"""What the attacker learns of the values of individuals who have several records, each counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from pyspark.sql import DataFrame
+
+from privrisk_spark.engine import schemas
+from privrisk_spark.engine.batches import Batches
+from privrisk_spark.kernels.arrays import IntArray
+from privrisk_spark.kernels.linkage.individuals import lessons
+from privrisk_spark.kernels.linkage.intersection import intersected
+from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.attack.opened import Opened
+from privrisk_spark.pipelines.attack.protected import Protected, rows_in
+from privrisk_spark.planning.attacks import OTHERS, PROTECTED, attack_of
+from privrisk_spark.planning.inference_findings import inferred
+from privrisk_spark.results.inferences import Inference
+from privrisk_spark.stages.assessing.sources import Vocabulary
+from privrisk_spark.stages.attacking.classes import beside_values
+from privrisk_spark.stages.attacking.individuals import (
+    HeldInClasses,
+    collect_composed,
+    collect_held,
+    collect_learned,
+    write_held,
+)
+from privrisk_spark.stages.attacking.persons import with_persons
+from privrisk_spark.stages.attacking.presence import StoredClasses, collect_histories, placed, store_classes
+from privrisk_spark.stages.attacking.protected import Tuples, collect_tuples, of_both
+
+
+@dataclass(frozen=True, eq=False)
+class Individuals:
+    """Released records of individuals, next to the sensitive values.
+
+    Attributes
+    ----------
+    vocabularies : tuple of Vocabulary
+    everybody : Batches
+        All records: ``record_id``, ``entity``, codes of the values.
+    people : Batches
+        Likewise, of the individuals who are tried.
+    tried, shown : Batches
+        Next to their released forms: records that are tried, and all.
+    classes : StoredClasses
+        Of the rows of the protected table.
+    same : bool
+        Whether all are tried.
+    """
+
+    vocabularies: tuple[Vocabulary, ...]
+    everybody: Batches
+    people: Batches
+    tried: Batches
+    shown: Batches
+    classes: StoredClasses
+    same: bool
+
+
+def individuals_of(
+    run: Run, protected: Protected, vocabularies: tuple[Vocabulary, ...], everybody: Batches, people: Batches
+) -> Individuals | None:
+    """Put the released records of individuals next to their values; None where it is not known whose the rows are.
+
+    Parameters
+    ----------
+    run : Run
+    protected : Protected
+    vocabularies : tuple of Vocabulary
+    everybody, people : Batches
+        ``record_id``, ``entity``, codes of the values: of all records, and of those that are tried.
+    """
+    if protected.persons is None or not bool((protected.present == 1).all()):
+        return None
+    k, n, same = protected.rows.nodes.shape[1], len(vocabularies), protected.whole
+    tried = beside_values(protected.told, people, k, n)
+    tried = Batches.of_frame(run.scratch.write_frame(of_both(tried).frame(), "tried-values"))
+    shown = tried if same else beside_values(protected.persons.rows, everybody, k, n)
+    classes = store_classes(run.scratch.directory("classes-released"), protected.rows)
+    return Individuals(vocabularies, everybody, people, tried, shown, classes, same)
+
+
+def of_individuals(
+    run: Run, opened: Opened, protected: Protected, individuals: Individuals, i: int
+) -> Iterator[Inference]:
+    """Infer the values of one column from the classes that individuals are in."""
+    asked, vocabulary = attack_of(run.policy), individuals.vocabularies[i]
+    name, most = vocabulary.name, run.policy.counting.sorted_vectors
+    shown, tried = held_by(run, protected, individuals, i)
+    classes = collect_held(shown, most=most, key=PROTECTED)
+    if not classes.holders[: vocabulary.count].any():
+        return  # That all values are missing tells nobody from others.
+    known = lessons(classes.runs, classes.together, classes.holders, classes.individuals, gain_above=asked.gain_above)
+    if {"homogeneity", "external", "background", "skewness"}.intersection(asked.tried):
+        learned = collect_learned(tried, classes, known, run.scratch.directory(f"lessons-{i}"))
+        if "homogeneity" in asked.tried:
+            yield inferred("homogeneity", name, "certain", learned["homogeneity"])
+            yield inferred("homogeneity", name, "guessed", learned["guess"], baseline=learned["marginal"].share)
+        if "external" in asked.tried:
+            yield inferred("external", name, "certain", learned["external"])
+        if "background" in asked.tried:
+            yield inferred("background", name, "certain", learned["background"], false_values=1)
+        if "skewness" in asked.tried:
+            yield inferred("skewness", name, "exposed", learned["skewness"], gain_above=asked.gain_above)
+    groups = vocabulary.groups
+    if "similarity" in asked.tried and groups is not None:
+        alike, of_tried = held_by(run, protected, individuals, i, group=groups)
+        of_groups = collect_held(alike, most=most, key=PROTECTED)
+        told = lessons(of_groups.runs, of_groups.together, of_groups.holders, of_groups.individuals, gain_above=1.0)
+        found = collect_learned(of_tried, of_groups, told, run.scratch.directory(f"lessons-alike-{i}"))
+        yield inferred("similarity", name, "certain", found["homogeneity"])
+    if "composition" in asked.tried and asked.also:
+        yield from composed_of_individuals(run, opened, protected, individuals, classes, i)
+
+
+def held_by(
+    run: Run, protected: Protected, individuals: Individuals, i: int, *, group: IntArray | None = None
+) -> tuple[DataFrame, DataFrame]:
+    """Write who holds which value in which class: of all individuals, and of those who are tried."""
+    nodes = schemas.nodes(protected.rows.nodes.shape[1])
+    column = schemas.sensitive(len(individuals.vocabularies))[i]
+    of = f"held-{i}" if group is None else f"alike-{i}"
+    files = [(individuals.shown, of), *([] if individuals.same else [(individuals.tried, f"{of}-tried")])]
+    written = [write_held(run.scratch, rows, individuals.classes, nodes, column, to, group=group) for rows, to in files]
+    return written[0], written[-1]
+
+
+def composed_of_individuals(
+    run: Run, opened: Opened, protected: Protected, individuals: Individuals, classes: HeldInClasses, i: int
+) -> Iterator[Inference]:
+    """Intersect the values of the classes that the records of individuals are in, release after release."""
+    vocabulary, scratch, nodes = individuals.vocabularies[i], run.scratch, schemas.nodes(len(opened.known))
+    most = run.policy.counting.sorted_vectors
+    held, places = [classes], [in_classes(run, individuals.tried, protected.rows, classes, nodes, f"{i}")]
+    for r, other in enumerate(opened.others):
+        key = f"{OTHERS}.{r}"
+        rows = rows_in(other, opened, identity=True, key=key, values=[vocabulary])
+        named = with_persons(rows, individuals.everybody, strangers=True)
+        tuples = collect_tuples(rows, nodes, most=most, key=key)
+        stored = store_classes(scratch.directory(f"classes-{i}-{r}"), tuples)
+        written = write_held(scratch, named, stored, nodes, schemas.sensitive(1)[0], f"held-{i}-{r}")
+        held.append(collect_held(written, most=most, key=key))
+        places.append(in_classes(run, rows, tuples, held[-1], nodes, f"{i}-{r}"))
+    own = schemas.sensitive(len(individuals.vocabularies))[i]
+    histories = collect_histories(individuals.people, places, own, most=most, key=OTHERS)
+    runs, together = [of.runs for of in held], [of.together for of in held]
+    left = intersected(histories.places, runs, histories.own, histories.people, together)
+    flags = [(one.seen, one.certain > 0) for one in left]
+    found = collect_composed(individuals.people, places, own, histories, flags, scratch.directory(f"histories-{i}"))
+    for n, of in enumerate(found, start=1):
+        yield inferred("composition", vocabulary.name, "certain", of, releases=n)
+
+
+def in_classes(run: Run, rows: Batches, tuples: Tuples, held: HeldInClasses, names: list[str], to: str) -> Batches:
+    """Find the class of each record, among those that somebody is in."""
+    there = Tuples(np.ascontiguousarray(tuples.nodes[held.places]), tuples.rows[held.places])
+    return placed(rows, store_classes(run.scratch.directory(f"classes-held-{to}"), there), names)
