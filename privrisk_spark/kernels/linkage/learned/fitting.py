@@ -3,10 +3,11 @@
 The rows in the way of a record enter the programs as they are met: those nearest under the parameters at hand, until
 none is left that the program does not know (working sets). First the hinge relaxation is solved, with two margins; then
 again without the records that it gives up, which else pull at it (a ramp loss, by the concave-convex procedure). A
-family that holds the weighted means begins with the one learned, another with the mean. Where few enough constraints
-are known, T20's mixed-integer program follows, whose bound says how far any parameters of the family can get. Of all
-parameters met on the way those are taken which find most training records, counted with fractional ties; the standard
-weights are among them.
+family that holds the weighted means begins with the one learned, so that it never finds fewer; another with the mean.
+Where few enough constraints are known, T20's mixed-integer program follows, whose bound says how far any parameters of
+the family can get. Forms that are not positive semi-definite are cut off as the program meets them, and for the records
+that it puts first a form is looked for by linear programs with the same cuts. Of all parameters met on the way those
+are taken which find most training records, counted with fractional ties; the standard weights are among them.
 
 Status: ``proved`` if no parameters of the family put more training records first by the margin, to HiGHS's tolerances;
 else ``heuristic``, with the gap. That the standard weights find no more of the training records holds by construction.
@@ -29,10 +30,10 @@ from scipy.sparse import csr_array, vstack
 
 from privrisk_spark.claims import Status
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.linkage.learned.aggregates import Aggregate, Bilinear, OrderedWeightedAverage, WeightedMean
 from privrisk_spark.kernels.linkage.learned.families import BilinearFamily, Kind, aggregate_from, family_of
-from privrisk_spark.kernels.linkage.learned.program import Constraints, fewest_failures, least_hinge
+from privrisk_spark.kernels.linkage.learned.program import Constraints, fewest_failures, greatest_margin, least_hinge
 from privrisk_spark.kernels.linkage.learned.training import KnownRecords, Training
 from privrisk_spark.kernels.linkage.nearest import SearchedFile
 
@@ -40,6 +41,9 @@ __all__ = ["Learned", "Limits", "fit"]
 
 _STRICT, _MARGINS = 1e-4, (0.1, 0.01)
 """Margins, of the program and of its relaxation, in units of the mean distance of records and rows."""
+
+_CUTS, _FEW = 8, 200
+"""Times as many rounds, and programs in each, where the set of a family is cut out; with so few constraints."""
 
 _SLACK = 1e-6
 """By which the solver may miss a constraint, in the same units."""
@@ -159,6 +163,7 @@ def fit(kind: Kind, file: SearchedFile, records: KnownRecords, limits: Limits | 
         fitting.begin(OrderedWeightedAverage(np.full(len(file.weights), 1 / len(file.weights))))
     elif kind != "weighted_mean":
         means.relax()
+        means.decide()
         fitting.begin(means.best.aggregate)
     fitting.relax()
     fitting.decide()
@@ -244,8 +249,10 @@ class _Fitting:
     def decide(self) -> None:
         """Solve the mixed-integer program, as long as few constraints are known."""
         total = math.fsum(self.stakes)
-        for _ in range(self.limits.rounds):
-            if not 0 < len(self.record) <= self.limits.constraints:
+        # What forms miss of their set is cut off as it is met, which takes more rounds.
+        for done in range(self.limits.rounds * (_CUTS if isinstance(self.family, BilinearFamily) else 1)):
+            most = self.limits.constraints if done < self.limits.rounds else min(self.limits.constraints, _FEW)
+            if not 0 < len(self.record) <= most:
                 return
             solved = fewest_failures(
                 self._constraints,
@@ -260,9 +267,25 @@ class _Fitting:
                 return
             wanted = np.where(solved.slack < 0.5, _STRICT - _SLACK, -np.inf)
             _, more = self._try(self.family.aggregate(solved.parameters), wanted)
-            more += self._cut(solved.parameters)
+            cut = self._cut(solved.parameters)
+            if cut:
+                more += cut + self._repair(solved.slack < 0.5)
             if not more or solved.bound < solved.value - 1e-6 * max(total, 1.0):
                 return
+
+    def _repair(self, held: BoolArray) -> int:
+        """Look for a distance of the family that puts the same records first; return the constraints that added."""
+        more = 0
+        for _ in range(_CUTS):
+            parameters = greatest_margin(self._constraints, held)
+            if parameters is None:
+                break
+            added = self._cut(parameters)
+            more += added
+            if not added:
+                more += self._try(self.family.aggregate(parameters), np.where(held, _STRICT - _SLACK, -np.inf))[1]
+                break
+        return more
 
     @property
     def _constraints(self) -> Constraints:

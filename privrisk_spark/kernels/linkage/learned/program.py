@@ -20,11 +20,11 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from privrisk_spark.errors import InternalError
-from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.linkage.learned.aggregates import Bilinear
 from privrisk_spark.kernels.linkage.learned.families import BilinearFamily, Family
 
-__all__ = ["Constraints", "Solved", "fewest_failures", "least_hinge"]
+__all__ = ["Constraints", "Solved", "fewest_failures", "greatest_margin", "least_hinge"]
 
 _STEPS = 400
 """Subgradients that are followed where the parameters are no polytope."""
@@ -217,6 +217,30 @@ def fewest_failures(
     if found.x is None:
         return Solved(None, np.inf, bound, np.zeros(m))
     return Solved(found.x[:f], float(found.fun), bound, found.x[f:])
+
+
+def greatest_margin(constraints: Constraints, held: BoolArray) -> FloatArray | None:
+    """Find the parameters by which the rows in the way of some records are farthest beyond their own; a linear program.
+
+    Parameters
+    ----------
+    constraints : Constraints
+    held : ndarray of bool, shape (m,)
+        Records whose constraints are to be met.
+
+    Returns
+    -------
+    ndarray of float64, shape (f,), or None
+        None if the solver finds none.
+    """
+    kept = np.flatnonzero(held[constraints.record])
+    beside = csr_array(-np.ones((len(kept), 1)))
+    rows = _rows(constraints, kept, beside, 0.0)
+    f = constraints.gaps.shape[1]
+    low, high = constraints.family.limits()
+    bounds = Bounds(np.append(low, -1.0), np.append(high, 1.0))
+    found = milp(np.append(np.zeros(f), -1.0), bounds=bounds, constraints=rows)
+    return None if found.x is None else np.asarray(found.x[:f])
 
 
 def _rows(constraints: Constraints, kept: LongArray, beside: Any, margin: float) -> list[LinearConstraint]:

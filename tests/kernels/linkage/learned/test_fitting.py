@@ -111,6 +111,51 @@ def test_sets_of_columns_are_found_by_measures_alone() -> None:
     assert shares(file, of_sets, held_out)[1] > shares(file, mean, held_out)[1] + 10
 
 
+def noisy_digits(seed: int, n: int, k: int) -> tuple[SearchedFile, KnownRecords]:
+    """Digits of some people, and the same with noise."""
+    generator = np.random.default_rng(seed)
+    known = generator.integers(0, 12, (n, k)).astype(np.int32)
+    noise = np.rint(generator.normal(size=(n, k)) * generator.choice([2, 4, 7], k)).astype(int)
+    file, member = file_of_numbers(np.clip(known + noise, 0, 11).astype(np.int32), np.arange(12.0))
+    return file, of_rows(known, member, slice(0, n))
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(0, marks=pytest.mark.thorough("the same in another table"))])
+def test_fit_bilinear_of_few_records_is_proved_and_no_form_of_a_grid_does_better(seed: int) -> None:
+    """Forms of two columns are a disk: ((1 + a, b), (b, 1 - a)) / 2 with a² + b² at most 1; each is tried literally."""
+    file, records = noisy_digits(seed, 9, 2)
+    one, mean = (fit(kind, file, records) for kind in ("bilinear", "weighted_mean"))
+    assert one.status == "proved"
+    assert one.found >= mean.found
+    grid = np.linspace(-1, 1, 41)
+    firmly = [
+        _first(Bilinear(np.array([[1 + a, b], [b, 1 - a]]) / 2), file, records)
+        for a in grid
+        for b in grid
+        if a * a + b * b <= 1
+    ]
+    assert max(firmly) <= one.firmly + 1e-9
+
+
+def _first(aggregate: Bilinear, file: SearchedFile, records: KnownRecords) -> int:
+    """People whose own row is the only nearest one, clearly."""
+    found = 0
+    for known, own in zip(records.known, records.own, strict=True):
+        columns = [of.of(known[[j]])[0][file.cells[:, j]] for j, of in enumerate(file.differences)]
+        every = aggregate.distance(np.stack(columns, axis=-1))
+        nearest = np.flatnonzero(every <= every.min() + 0.05)
+        found += nearest.tolist() == [int(own)] and file.rows[own] == 1
+    return found
+
+
+@pytest.mark.parametrize("seed", [6, pytest.param(3, marks=pytest.mark.thorough("the same in another table"))])
+def test_fit_bilinear_never_finds_fewer_than_the_weighted_mean_it_contains(seed: int) -> None:
+    file, records = noisy_digits(seed, 12 if seed % 2 else 20, 3)
+    one, mean = (fit(kind, file, records) for kind in ("bilinear", "weighted_mean"))
+    assert one.found >= mean.found - 1e-9
+    assert one.status == "proved"
+
+
 # ------------------------------------------------------------------------------------------------ what always holds
 
 
