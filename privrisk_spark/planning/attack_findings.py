@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -82,16 +82,25 @@ def calibrated(
         Some in all.
     """
     tenth = deciles(predicted, people)
-    groups = []
-    for number in range(10):
-        here = tenth == number
-        if not people[here].sum():
-            continue
-        low, high = predicted[here].min(), predicted[here].max()
-        name = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
-        groups.append(_group(name, predicted, probability, people, here))
+    parts = [here for here in (tenth == number for number in range(10)) if people[here].sum()]
+    ranges = [(float(predicted[here].min()), float(predicted[here].max())) for here in parts]
+    groups = [
+        _group(name, predicted, probability, people, here)
+        for name, here in zip(_range_names(ranges), parts, strict=True)
+    ]
     mean = float((predicted * people).sum() / people.sum())
     return Calibration(prediction, meaning, mean, tuple(groups))
+
+
+def _range_names(ranges: Sequence[tuple[float, float]]) -> list[str]:
+    """Names of ranges, with three digits, or as many more as tell them apart."""
+    for digits in range(3, 18):
+        names = [
+            f"{low:.{digits}g}" if low == high else f"{low:.{digits}g} to {high:.{digits}g}" for low, high in ranges
+        ]
+        if len(set(names)) == len(names):
+            break
+    return names
 
 
 ATTACKS = {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privrisk_spark.errors import InputError, listing
+from privrisk_spark.errors import Fault, InputError, listing
 from privrisk_spark.planning.assessment import reading_only
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.attacks import OF_VALUES, AttackPolicy, Errors
@@ -208,7 +208,7 @@ def compared_people(asked: AttackPolicy, records: int, people: int, rows: int, t
 
 
 def refuse_levels(asked: AttackPolicy, heights: Mapping[str, int]) -> None:
-    """Refuse levels of the protected table that a hierarchy does not have.
+    """Refuse levels that a hierarchy does not have: of the protected table, and of what the attacker knows.
 
     Parameters
     ----------
@@ -222,12 +222,13 @@ def refuse_levels(asked: AttackPolicy, heights: Mapping[str, int]) -> None:
         Naming the columns.
     """
     beyond = [
-        f"attack.levels.{name}: the hierarchy has the levels 0 to {heights[name]}; got {level}."
-        for name, level in asked.levels.items()
-        if level > heights[name]
+        Fault(f"{key}.{name}", f"must be a level of the hierarchy, 0 to {heights[name]}. Got {level}")
+        for key, levels in (("attack.intruder.levels", asked.intruder.levels), ("attack.levels", asked.levels))
+        for name, level in levels.items()
+        if level > heights.get(name, level)
     ]
     if beyond:
-        raise InputError(" | ".join(beyond))
+        raise InputError(beyond)
 
 
 def attack_notes(

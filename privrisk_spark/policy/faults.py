@@ -81,6 +81,9 @@ def faults_of(error: ValidationError, document: Mapping[str, Any]) -> list[Fault
     list of Fault
     """
     items = error.errors(include_url=False, include_context=True)
+    # A list is not too short if only its items are wrong: pydantic leaves these out.
+    inside = {item["loc"][:n] for item in items for n in range(len(item["loc"]))}
+    items = [item for item in items if item["type"] != "too_short" or item["loc"] not in inside]
     return list(dict.fromkeys(_fault(item, document) for item in items))
 
 

@@ -489,6 +489,8 @@ def test_persons_a_population_and_sets(assess: Assess, world: World) -> None:
             expected |= naive.attribute(rows, columns, column, domain, distance=distance, person="who")
         expected |= naive.joint(rows, columns, dict.fromkeys(("income", "diagnosis", "ward"), 3.0), person="who")
         expected |= naive.sizes_utility(rows, columns, k=5, label=None, suppressed=("*",) * len(columns))
+        sizes_of = [naive.size_of(held, "who") for held in naive.grouped(rows, columns).values()]
+        expected["c_avg", None] = sum(sizes_of) / len(sizes_of) / 5
         found = ran.figures(set_name=name)
         people = sum(row["n"] for row in known)
         sizes: Counter[int] = Counter()
@@ -1019,6 +1021,8 @@ def test_records_suppressed_whole_are_no_class_of_their_own(assess: Assess, worl
     expected |= naive.Adversary().attacks(groups(kept, NAMES))
     # What is lost is lost, whoever is left out.
     expected |= naive.sizes_utility(rows, NAMES, k=3, label="label", suppressed=("*",) * 3)
+    # But the mean size is of the classes that are counted.
+    expected["c_avg", None] = len(kept) / expected["classes", None] / 3
     expected |= naive.cells(rows, NAMES, TREES)
     expected["kl_divergence", None] = naive.divergence(rows_of(world.table), rows, NAMES, TREES)
     found = apart.figures("release")

@@ -459,7 +459,7 @@ def test_an_intruder_who_knows_less_or_has_it_wrong(policy: Make, attack: Attack
     rows = [row for row in table(80) if row["age"] and row["city"]]
     trees = hierarchies(policy(rows))
     given = {"protected": masked(tmp_path, rows)}
-    coarse = attack(policy(rows, attack={**given, "intruder": {"levels": {"age": 1, "city": 9}}}))
+    coarse = attack(policy(rows, attack={**given, "intruder": {"levels": {"age": 1, "city": 3}}}))
     assert coarse.code == 0, coarse.err
     known = [
         {**row, "age": trees["age"].labels[trees["age"].ancestor[trees["age"].code_of[row["age"]], 1]], "city": None}
@@ -747,7 +747,11 @@ def test_bad_input_is_refused_by_name(
         ({"protected": there, "exact_pairs": 100}, "attack.intruder.share=0.0"),
         (
             {"protected": there, "methods": ["transparency"], "levels": {"age": 9, "sex.1": 0, "city": 0}},
-            "attack.levels.age: the hierarchy has the levels 0 to 3; got 9",
+            "attack.levels.age: must be a level of the hierarchy, 0 to 3. Got 9",
+        ),
+        (
+            {"protected": there, "intruder": {"levels": {"city": 9}}},
+            "attack.intruder.levels.city: must be a level of the hierarchy, 0 to",
         ),
         (
             {"protected": there, "values_certain_at_most": 0.1},

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.planning.attack_findings import attacked, by_size
-from privrisk_spark.planning.attacks import beyond, compared_people, refuse_cost
+from privrisk_spark.planning.attack_findings import attacked, by_size, calibrated
+from privrisk_spark.planning.attacks import beyond, compared_people, refuse_cost, refuse_levels
 from privrisk_spark.policy.attacks import AttackPolicy, Intruder, ProbabilisticPolicy
 from privrisk_spark.results.inferences import Search
 
@@ -124,3 +124,22 @@ def test_a_planned_attack_is_held_against_what_is_found() -> None:
     assert [(group.name, group.found.tried, group.found.correct) for group in planned.groups] == [
         ("0.125", 5, 0.0), ("0.25", 9, 6.0)
     ]  # fmt: skip
+
+
+def test_calibrated_groups_that_round_to_the_same_digits_have_different_names() -> None:
+    predicted = 0.1234 + np.arange(10) * 1e-6
+    found = calibrated("prosecutor", "1/f", predicted, np.zeros(10), np.ones(10, dtype=np.int64))
+    assert [group.name for group in found.groups] == [f"{0.1234 + i * 1e-6:.6g}" for i in range(10)]
+    apart = calibrated("prosecutor", "1/f", np.array([0.5, 0.25]), np.zeros(2), np.ones(2, dtype=np.int64))
+    assert [group.name for group in apart.groups] == ["0.25", "0.5"]
+
+
+def test_refuse_levels_above_the_height_names_every_key() -> None:
+    asked = AttackPolicy(levels={"age": 3, "city": 1}, intruder=Intruder(levels={"age": 2, "city": 5}))
+    with pytest.raises(InputError) as refused:
+        refuse_levels(asked, {"age": 2, "city": 1})
+    assert [str(fault) for fault in refused.value.faults] == [
+        "attack.intruder.levels.city: must be a level of the hierarchy, 0 to 1. Got 5.",
+        "attack.levels.age: must be a level of the hierarchy, 0 to 2. Got 3.",
+    ]
+    refuse_levels(AttackPolicy(levels={"age": 2}, intruder=Intruder(levels={"other": 9})), {"age": 2})

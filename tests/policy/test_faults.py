@@ -233,6 +233,23 @@ def test_items_of_lists_are_named_by_their_place() -> None:
     assert list(found) == ["columns.born.hierarchy.dates.1"]  # the short form has no key 'steps'
 
 
+@pytest.mark.parametrize(
+    ("attack", "keys"),
+    [
+        ({"methods": ["guess"]}, ["attack.methods.0"]),
+        ({"methods": ["guess"], "cells": ["midpont"]}, ["attack.methods.0", "attack.cells.0"]),
+        ({"methods": []}, ["attack.methods"]),
+        ({"intruder": {"columns": ["agee"], "levels": {"age": 1}}}, ["attack.intruder.columns.0"]),
+        (
+            {"intruder": {"columns": ["agee"]}, "weights": {"agge": 1}},
+            ["attack.intruder.columns.0", "attack.weights.agge"],
+        ),
+    ],
+)
+def test_faults_of_a_wrong_item_are_of_the_item_only(attack: Document, keys: list[str]) -> None:
+    assert list(faults({**RISK, "attack": attack})) == keys
+
+
 def test_all_faults_at_once() -> None:
     wrong = changed(
         RISK,

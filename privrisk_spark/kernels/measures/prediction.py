@@ -117,19 +117,18 @@ def predicted(
         raise InputError(f"There must be one row of numbers per record. Got shapes {values.shape} and {label.shape}.")
     order = np.lexsort((*values.T[::-1], label, *codes.T[::-1]))
     codes, label, values = codes[order], label[order], values[order]
-    right = majority = 0
+    right = 0
     for held in _held_out(len(label), folds):
         kept = np.ones(len(label), dtype=np.bool_)
         kept[held] = False
         most = int(np.bincount(label[kept]).argmax())
-        majority += int((label[held] == most).sum())
         if (label[kept] == most).all():  # nothing to tell apart
             right += int((label[held] == most).sum())
             continue
         inputs = _inputs(codes, values, kept)
         fitted = _classifier(model).fit(inputs[np.flatnonzero(kept)], label[kept])
         right += int((fitted.predict(inputs[held]) == label[held]).sum())
-    return Prediction(len(label), right, majority)
+    return Prediction(len(label), right, int(np.bincount(label).max()))
 
 
 def _inputs(codes: IntArray, values: FloatArray, kept: BoolArray) -> Any:

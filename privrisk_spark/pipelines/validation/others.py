@@ -124,6 +124,8 @@ def look_at_attack(
     if policy.guarantee.kind != "masked":  # masked values are in no hierarchy that is made of the original ones
         found = look_at_hierarchies(looks, attack_planning.read_policy(policy), opened, given=given)
         hierarchies = {name: found[name] for name in attack_planning.known_columns(policy) if name in found}
+        with looks.at("attack.levels"):
+            attack_planning.refuse_levels(asked, {name: tree.height for name, tree in hierarchies.items()})
     title = ""
     for key, of in named.items():
         release = _look_at_release(looks, spark, policy, of, hierarchies, key=key)

@@ -153,18 +153,20 @@ def _known(policy: Policy) -> Iterator[Fault]:
         elif name in asked.intruder.columns[:i]:
             yield Fault(at, f"'{name}' is there already; name it once")
     known = list(asked.intruder.columns) or quasi
+    # Of a column that is misspelt it is not known which one is meant.
+    meant = [*known, *(policy.columns if any(_not_comparable(policy, name) for name in known) else ())]
     named = [(f"attack.weights.{name}", name) for name in asked.weights]
     named += [(f"attack.intruder.levels.{name}", name) for name in asked.intruder.levels]
     named += [(f"attack.levels.{name}", name) for name in asked.levels]
     named += [(f"attack.numbers.{i}", name) for i, name in enumerate(asked.numbers)]
     named += [(f"attack.texts.{i}", name) for i, name in enumerate(asked.texts)]
     for at, name in named:
-        if name not in known:
+        if name not in meant:
             yield _absent(at, name, known, "column the intruder knows")
     terms = asked.probabilistic.term_frequencies
     named = [(f"attack.probabilistic.term_frequencies.{i}", name) for i, name in enumerate(terms)]
     for at, name in named:
-        if name not in known:
+        if name not in meant:
             yield _absent(at, name, known, "column the intruder knows")
         elif name in asked.numbers or isinstance(policy.masks.get(name), NUMERIC):
             yield Fault(at, f"'{name}' is compared as a number, and numbers have no terms; leave it out")

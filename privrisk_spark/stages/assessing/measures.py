@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Literal
 
@@ -219,7 +220,9 @@ def utility(
 ) -> Iterator[Measured]:
     """What a release, or the table itself, is still good for."""
     with_k = {**of, "k": asked.k}
-    yield Measured("c_avg", tallies.spread.average_size, with_k)
+    risk = tallies.sizes.risk(asked.thresholds)
+    average = float(Fraction(risk.records, risk.classes * asked.k)) if risk.classes else 0.0
+    yield Measured("c_avg", average, with_k)
     yield Measured("discernibility", tallies.spread.discernibility, with_k)
     for name, cells in tallies.cells.items():
         kept = name == "precision"

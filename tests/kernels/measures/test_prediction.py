@@ -83,6 +83,14 @@ def test_one_label_and_what_is_refused() -> None:
         predicted(codes, label[:2], model="random-forest", folds=2)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_predicted_majority_of_a_near_tie_is_the_share_of_the_most_frequent_label(model: str) -> None:
+    """Of 7 and 6 the folds without a 7 hold 6 of each, and would say either."""
+    label = np.array([0] * 7 + [1] * 6, dtype=np.int32)
+    found = predicted(np.zeros((13, 1), dtype=np.int32), label, model=model, folds=13)  # type: ignore[arg-type]
+    assert found.baseline == 7 / 13
+
+
 def test_equal_rows_are_drawn_each_for_itself() -> None:
     """No two rows have one word, those of one tuple are uniform, and so are those of all tuples at one ordinal."""
     columns = [np.arange(300) // 30, np.arange(300) % 30]

@@ -12,7 +12,8 @@ UTILITY: dict[str, Measure] = {
         "utility",
         "Average class size",
         "times k",
-        "Mean class size over k; 1 is ideal, more is less useful.",
+        "Mean size of the classes that are counted, in what k counts (records, or individuals), over k; 1 is ideal, "
+        "more is less useful.",
         "LeFevre, DeWitt and Ramakrishnan 2006",
     ),
     "discernibility": Measure(
@@ -98,7 +99,7 @@ UTILITY: dict[str, Measure] = {
         "utility",
         "Accuracy of the most frequent label",
         "share",
-        "The same for whoever always says the most frequent label; what is above it, a classifier owes to the values.",
+        "Share of the most frequent label in the sample; what is above it, a classifier owes to the values.",
         _IYENGAR,
         None,
         "heuristic",
