@@ -236,6 +236,7 @@ def attack_notes(
     *,
     sampled: bool,
     by_risk: bool,
+    strangers: tuple[int, int] = (0, 0),
     blocked: bool = False,
     dealt_in_blocks: bool = False,
     left_out: Sequence[str] = (),
@@ -249,6 +250,8 @@ def attack_notes(
         Whether the protected table holds only some of the records it could.
     by_risk : bool
         Whether it is known by how many people each of its rows was decided.
+    strangers : tuple of (int, int)
+        Rows of the protected table whose id the original table lacks, and all.
     blocked : bool
         Whether some links were searched in blocks.
     dealt_in_blocks : bool
@@ -261,6 +264,12 @@ def attack_notes(
         f"{_knowledge(policy)} Among t candidates that are equally good he draws one, so that the right one is found "
         "with probability 1/t.",
     ]
+    if strangers[0]:
+        notes.append(
+            f"{strangers[0]:,} of {strangers[1]:,} rows of the protected table have an id that no record of the "
+            "original table has. They are not tried as rows, and their people count as not found. If these are not "
+            "strangers, write the ids of both tables in the same way: for example without blanks or leading zeros."
+        )
     if by_risk and asked.truth:
         notes.append(
             "What is predicted by 1/ρ is how surely a released row is linked to its person. It says nothing of how "

@@ -93,6 +93,8 @@ class Attack:
         Where persons are counted.
     recall : Recall or None
         Of a search in blocks; None where all pairs were compared.
+    begun : int
+        Rows of the protected table, or records of the people, that there are to begin with.
     """
 
     search: Search
@@ -107,6 +109,20 @@ class Attack:
     calibrations: tuple[Calibration, ...]
     rows: RightRows | None = None
     recall: Recall | None = None
+    begun: int = 0
+
+    @property
+    def not_tried(self) -> int:
+        """Rows, or records, of these that were not tried: not drawn, or of nobody who is known by an id."""
+        return max(self.begun - (self.found.tried if self.rows is None else self.rows.linked), 0)
+
+    @property
+    def said_of_others(self) -> str:
+        """How many were not tried, with a space before; nothing if all were."""
+        if not self.not_tried:
+            return ""
+        what = "records of the people" if self.search.begins == "person" else "rows of the protected table"
+        return f" NOT TRIED: {self.not_tried:,} of {self.begun:,} {what}."
 
     @property
     def said_of_blocks(self) -> str:
@@ -134,11 +150,10 @@ class Attack:
     def sentence(self) -> str:
         """What was found."""
         one = self.found
-        who = "" if self.rows is None else " persons"
         return (
-            f"{self.title}: {one.correct:,.1f} of {one.tried:,}{who} are found, {100 * one.share:.3g} % (95 % limits "
-            f"{100 * one.low:.3g} to {100 * one.high:.3g} %); guessing finds {100 * self.guess:.2g} %."
-            f"{self.said_of_blocks}"
+            f"{self.title}: {one.correct:,.1f} of {one.tried:,} {self.counted} are found, {100 * one.share:.3g} % "
+            f"(95 % limits {100 * one.low:.3g} to {100 * one.high:.3g} %); guessing finds {100 * self.guess:.2g} %."
+            f"{self.said_of_others}{self.said_of_blocks}"
         )
 
 
@@ -398,6 +413,7 @@ def _figures(attack: Attack) -> Iterator[Figure]:
     yield from found_figures(attack.found, {}, unit)
     yield "random_guess_share", attack.guess, "share", {}
     yield f"absent_{unit}", attack.absent, unit, {}
+    yield "links_not_tried", attack.not_tried, "rows" if attack.search.begins == "row" else "records", {}
     yield from recall_figures(attack.recall, {})
     if attack.rows is not None:
         yield "linked_rows", attack.rows.linked, "rows", {}

@@ -255,6 +255,9 @@ class LearnedDistance:
         }
 
 
+_ESTIMATED: dict[Status, str] = {"tested": "", "proved": "", "heuristic": " This figure is an estimate."}
+
+
 @dataclass(frozen=True)
 class Inference:
     """What is learned of the people without a link: of a sensitive value, or whether they are there at all.
@@ -277,6 +280,10 @@ class Inference:
         Share that somebody finds who knows the table's shares alone.
     counted : {"people", "records"}
         What is counted: individuals, or records of which it is not known which of them were released.
+    status : {"tested", "heuristic"}
+        Whether the figure is exact.
+    known : int
+        People, or records, the attacker knows and looks for.
     """
 
     method: str
@@ -287,15 +294,24 @@ class Inference:
     found: Found
     baseline: float | None = None
     counted: str = "people"
+    status: Status = "tested"
+    known: int = 0
+
+    @property
+    def not_tried(self) -> int:
+        """Of these who are not in the protected table, by their ids."""
+        return max(self.known - self.found.tried, 0)
 
     @property
     def sentence(self) -> str:
         """What was found."""
         one = self.found
+        left = self.not_tried
+        absent = f" NOT TRIED: {left:,} of {self.known:,} {self.counted}, not in the protected table." if left else ""
         beside = "" if self.baseline is None else f" Without the protected table: {100 * self.baseline:.3g} %."
         return (
             f"{self.title}: {one.correct:,.1f} of {one.tried:,} {self.counted}, {100 * one.share:.3g} % (95 % limits "
-            f"{100 * one.low:.3g} to {100 * one.high:.3g} %).{beside}"
+            f"{100 * one.low:.3g} to {100 * one.high:.3g} %).{beside}{absent}{_ESTIMATED[self.status]}"
         )
 
     def figures(self) -> Iterator[Figure]:
@@ -303,6 +319,7 @@ class Inference:
         of = {"method": self.method, "column": self.column, **self.parameters}
         name = f"values_{self.outcome}"
         yield f"{self.counted}_tried", self.found.tried, self.counted, {**of, "outcome": self.outcome}
+        yield f"{self.counted}_not_tried", self.not_tried, self.counted, {**of, "outcome": self.outcome}
         yield name, self.found.correct, self.counted, of
         yield f"{name}_share", self.found.share, "share", of
         yield f"{name}_share_low", self.found.low, "share", {**of, "confidence": 0.95}

@@ -303,7 +303,7 @@ def test_a_release_is_attacked_as_two_loops_attack_its_files(
         assert ended.measure("links_tried", name, cells) == len(rows)
         assert ended.measure("random_guess_share", name, cells) == pytest.approx(1 / len(rows))
         assert 0 < correct < len(rows)
-    assert f": {max(expected.values()):,.1f} of {len(rows)} are found" in ended.document["attacks"][0]
+    assert f": {max(expected.values()):,.1f} of {len(rows)} records are found" in ended.document["attacks"][0]
     assert ended.document["paragraph"] == ended.document["attacks"][0]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import naive_attribute_attacks as naive
+import naive_linkage
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -191,6 +192,53 @@ def test_attack_on_values_counts_each_released_individual_once(
     assert totals[0] < totals[4]
     most = max(m["value"] for m in ended.document["measures"] if m["name"] == "values_certain_share_high")
     assert f"upper limit of certain values, {100 * most:.3g} %, exceeds the 1 %" in ended.document["paragraph"]
+
+
+def test_attack_by_links_counts_individuals_of_released_records(
+    privrisk: Privrisk, released: Released, tmp_path: Path
+) -> None:
+    """Every record looks at every released row, and every released row at every record, literally."""
+    del privrisk
+    asked = {"methods": ["distance", "transparency", "probabilistic"], "cells": ["nearest"]}
+    ended = released.attack(tmp_path, {**asked, "correct_links_at_most": 0.001})
+    assert ended.code == 1, ended.err
+    shown, whose = released.shown(), {row["who"]: row["person"] for row in released.rows}
+    columns = load([released.root / "policy.yaml"]).quasi_identifiers
+    trees = [build(column.hierarchy, name) for name, column in columns.items()]
+    people = [(row["person"], [tree.code_of[row[q]] for tree, q in zip(trees, QUASI, strict=True)])
+              for row in released.rows]  # fmt: skip
+    rows = [(whose[who], [tree.labels.index(label) for tree, label in zip(trees, form, strict=True)])
+            for who, form in shown.items()]  # fmt: skip
+    for begins, begun, searched in (("person", people, rows), ("row", rows, people)):
+        missed: dict[str, float] = {}
+        for person, known in begun:
+            apart = [
+                sum(naive_linkage.level_difference(tree, a, b) for tree, a, b in zip(trees, known, cells, strict=True))
+                for _, cells in searched
+            ]
+            tied = [owner for (owner, _), d in zip(searched, apart, strict=True) if d <= min(apart) + 1e-9]
+            missed[person] = missed.get(person, 1.0) * (1 - tied.count(person) / len(tied))
+        of = {"method": "distance", "attack": begins, "cells": "nearest"}
+        assert ended.measure("links_tried", **of) == len(missed)
+        assert ended.measure("correct_links", **of) == pytest.approx(sum(1 - one for one in missed.values()), abs=1e-6)
+        assert ended.measure("linked_rows", **of) == len(begun)
+        assert ended.measure("links_not_tried", **of) == 0
+        absent = {person for person, _ in begun} - {person for person, _ in searched}
+        assert ended.measure("absent_persons", **of) == len(absent)
+    assert len({whose[who] for who in shown}) < len(set(whose.values()))
+    # What is found by levels is of records, and says so.
+    levels = {"method": "transparency", "attack": "person"}
+    assert ended.measure("links_tried", **levels) == len(released.rows)
+    said = ended.document["attacks"]
+    assert all(("records are found" in one) == ("by the levels" in one) for one in said)
+    assert {one["unit"] for one in ended.document["measures"] if one["name"] == "absent_persons"} == {"persons"}
+    of_all = {"method", "attack", "cells", "confidence"}
+    high = max(
+        one["value"]
+        for one in ended.document["measures"]
+        if one["name"] == "correct_link_share_high" and set(one["parameters"]) <= of_all
+    )
+    assert f"upper limit of links, {100 * high:.3g} %, exceeds" in ended.document["paragraph"]
 
 
 def test_attack_by_composition_counts_individuals_with_a_certain_record(

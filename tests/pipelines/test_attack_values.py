@@ -622,6 +622,31 @@ def test_nobody_is_counted_who_is_not_tried(run: Run, tmp_path: Path, whose: str
         assert ended.measure("baseline_share", method="homogeneity", column="ill") == pytest.approx(baseline)
 
 
+def test_attack_of_a_table_with_padded_ids_states_what_was_not_tried(run: Run, tmp_path: Path) -> None:
+    """Everybody is alone and released as they are; nine ids have a blank in front, so that eleven rows are tried."""
+    rows = [{**row, "age": str(20 + i), "ill": "flu"} for i, row in enumerate(table(20))]
+    padded = [{**row, "who": f" {row['who']}" if i < 9 else row["who"]} for i, row in enumerate(rows)]
+    pq.write_table(pa.Table.from_pylist(padded), tmp_path / "padded.parquet")
+    protected = {"path": str(tmp_path / "padded.parquet"), "record_id": "who"}
+    ended = run(rows, {"methods": ["distance", "homogeneity"], "cells": ["nearest"], "protected": protected},
+                released=False)  # fmt: skip
+    assert ended.code == 0, ended.err
+    of = {"method": "distance", "attack": "row", "cells": "nearest"}
+    assert [ended.measure(name, **of) for name in ("links_tried", "correct_links", "links_not_tried")] == [11, 11, 9]
+    person = {**of, "attack": "person"}
+    assert [ended.measure(name, **person) for name in ("links_tried", "correct_links", "links_not_tried")] == [
+        20,
+        11,
+        0,
+    ]
+    of = {"method": "homogeneity", "column": "ill", "outcome": "certain"}
+    assert [ended.measure(f"people_{what}", **of) for what in ("tried", "not_tried")] == [11, 9]
+    assert "NOT TRIED: 9 of 20 rows of the protected table." in ended.document["paragraph"]
+    assert "NOT TRIED: 9 of 20 people, not in the protected table." in " ".join(ended.document["attacks"])
+    assert "9 of 20 rows of the protected table have an id that no record" in " ".join(ended.document["notes"])
+    assert (ended.directory / "report.html").read_text().count("not tried: 9 of 20") == 3
+
+
 @pytest.mark.thorough("test_members_are_told_from_others, where strangers are among others")
 def test_strangers_alone_are_no_mistake(run: Run, tmp_path: Path) -> None:
     rows = table(30)

@@ -36,7 +36,7 @@ from privrisk_spark.stages.attacking.classes import (
     with_values,
 )
 from privrisk_spark.stages.attacking.distance import drawn, store_file
-from privrisk_spark.stages.attacking.individuals import collect_members
+from privrisk_spark.stages.attacking.individuals import collect_individuals, collect_members
 from privrisk_spark.stages.attacking.presence import (
     collect_dealt,
     collect_histories,
@@ -91,8 +91,9 @@ def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> t
                 found += of_individuals(run, opened, protected, individuals, i)
             elif values is not None:
                 found += of_records(run, opened, protected, values, i)
-        if individuals is None and run.policy.table.entity_id is not None:
-            found = [replace(one, counted="records") for one in found]
+        counted = "people" if individuals is not None or run.policy.table.entity_id is None else "records"
+        known = protected.known.total if individuals is None else collect_individuals(protected.tried)
+        found = [replace(one, counted=counted, known=known) for one in found]
         inferred_of = len({one.column for one in found})
         stage.sentence = f"Inferred the values of {inferred_of} sensitive columns from the classes people are in."
         stage.status = "tested"

@@ -80,6 +80,8 @@ class Protected:
         Whom the intruder knows, and of these those who are tried: ``record_id``, ``q<j>``.
     whole : bool
         Whether all records are tried, and it is known of each whether it is in the protected table.
+    strangers : int
+        Rows of the protected table whose id the original table lacks, if all of its records are tried.
     """
 
     rows: Tuples
@@ -92,6 +94,7 @@ class Protected:
     everybody: Batches
     tried: Batches
     whole: bool
+    strangers: int = 0
 
     @property
     def told(self) -> Batches:
@@ -163,8 +166,10 @@ def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
         records = Batches.of_frame(run.scratch.write_frame(forms.frame(), "records"))
         shown = collect_shown(records, rows, most=most)
         stage.sentence = f"The protected table has {rows.total:,} rows, {len(rows.rows):,} distinct ones."
-    whole = asked.intruder.share == 1 and bool((present == 1).all())
-    return Protected(rows, present, of_people, known, shown, records, persons, everybody, tried, whole)
+    every_one = asked.intruder.share == 1
+    whole = every_one and bool((present == 1).all())
+    strangers = rows.total - shown.total if every_one and one_by_one else 0
+    return Protected(rows, present, of_people, known, shown, records, persons, everybody, tried, whole, strangers)
 
 
 def his_people(opened: Opened, original: Batches, *, persons: bool) -> Batches:

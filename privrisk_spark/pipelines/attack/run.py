@@ -208,6 +208,8 @@ def judge(
                 found.append(replace(of_rows, recall=one.recall))
         rows = protected.rows
         found += [by_learned(one, rows.total, len(rows.rows)) for one in findings.learned]
+        begun = {"person": protected.people.total, "row": protected.rows.total}
+        found = [replace(one, begun=begun[one.search.begins]) for one in found]
         left_out = not_tried(
             policy,
             opened.levels,
@@ -241,6 +243,7 @@ def judge(
                 policy,
                 sampled=bool((protected.present < 1).any()),
                 by_risk=any(of.prediction == "identification" for one in found for of in one.calibrations),
+                strangers=(protected.strangers, protected.rows.total),
                 blocked=any(one.recall is not None for one in findings.links.values()),
                 dealt_in_blocks=findings.members is not None and findings.members.recall is not None,
                 left_out=left_out,

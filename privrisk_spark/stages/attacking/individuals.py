@@ -103,6 +103,13 @@ def write_held(
     return scratch.write_frame(Batches.of_frame(frame).then(step, HELD).frame().distinct(), name)
 
 
+def collect_individuals(rows: Batches) -> int:
+    """Count the individuals of some rows with ``entity``."""
+    counted = rows.frame().agg(F.count_distinct(schemas.ENTITY).alias(_COUNT)).first()
+    assert counted is not None
+    return int(counted[_COUNT])
+
+
 @dataclass(frozen=True, eq=False)
 class HeldInClasses:
     """How many individuals hold which values in the classes of a protected table.
@@ -171,8 +178,6 @@ def collect_held(held: DataFrame, *, most: int, key: str) -> HeldInClasses:
     whose, holding = collected(
         held.groupBy(_VALUE).agg(F.count_distinct(schemas.ENTITY).alias(_COUNT)), [_VALUE, _COUNT]
     )
-    total = held.agg(F.count_distinct(schemas.ENTITY).alias(_COUNT)).first()
-    assert total is not None
     holders = np.zeros(int(whose.max()) + 1, dtype=np.int64)
     holders[whose] = holding
     runs = SensitiveRuns.of_entries(np.searchsorted(places, place), value, count, len(places))
@@ -181,7 +186,7 @@ def collect_held(held: DataFrame, *, most: int, key: str) -> HeldInClasses:
         SensitiveRuns(runs.class_start, runs.value, runs.count, members),
         Together.of_pairs(np.searchsorted(places, pairs[0]), *pairs[1:]),
         holders,
-        int(total[_COUNT]),
+        collect_individuals(Batches.of_frame(held)),
     )
 
 
