@@ -53,14 +53,18 @@ MOST_POINTS = 200
 
 
 def membership_found(
-    found: Membership, on_others: HeldOut | None, bound: Bound | None, recall: Recall | None = None
+    found: Membership,
+    on_others: tuple[HeldOut | None, HeldOut | None],
+    bound: Bound | None,
+    recall: Recall | None = None,
 ) -> MembershipFound:
     """How well members are told, of those who choose the attack and of others, beside what is allowed.
 
     Parameters
     ----------
     found : Membership
-    on_others : HeldOut or None
+    on_others : tuple of (HeldOut or None)
+        Of the attacker who takes those who get most for members, and of the one who takes those who get the fewest.
     bound : Bound or None
     recall : Recall, optional
         Of the rows, where they were dealt in blocks.
@@ -74,8 +78,9 @@ def membership_found(
         found.others,
         found.advantage,
         found.area,
+        found.reversed_advantage,
         tuple(points),
-        on_others,
+        *on_others,
         None if bound is None else bound.advantage,
         said,
         recall,

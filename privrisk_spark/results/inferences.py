@@ -338,10 +338,14 @@ class MembershipFound:
         People, expected ones where it is drawn who is released.
     advantage, area : float
         Greatest TPR - FPR, and the area under all thresholds.
+    reversed_advantage : float
+        Advantage of the attacker who takes those who get the fewest rows for members.
     points : tuple of (float, float)
         FPR and TPR, at most 200 of them.
     held_out : HeldOut or None
         What an attack that one half of the people has chosen tells of the other half; None where there are too few.
+    reversed_held_out : HeldOut or None
+        Likewise, of the attacker who takes those who get the fewest rows for members.
     bound : float or None
         Greatest advantage that the release's differential privacy allows, whose members are those of the original
         table.
@@ -355,8 +359,10 @@ class MembershipFound:
     others: float
     advantage: float
     area: float
+    reversed_advantage: float
     points: tuple[tuple[float, float], ...]
     held_out: HeldOut | None = None
+    reversed_held_out: HeldOut | None = None
     bound: float | None = None
     claim: str | None = None
     recall: Recall | None = None
@@ -364,22 +370,19 @@ class MembershipFound:
     @property
     def sentence(self) -> str:
         """What was found."""
-        where, one = "the protected table" if self.bound is None else "the original table", self.held_out
-        beside = (
-            ""
-            if one is None
-            else (
-                f" With what half of them choose it is {one.advantage:.3g} on the other half "
-                f"(95 % limits {one.low:.3g} to {one.high:.3g})."
-            )
-        )
+        where = "the protected table" if self.bound is None else "the original table"
+        both = [one for one in (self.held_out, self.reversed_held_out) if one is not None]
+        beside = f" Taking those who get the fewest for members has an advantage of {self.reversed_advantage:.3g}."
+        if both:
+            tried = " and ".join(f"{one.advantage:.3g} (95 % limits {one.low:.3g} to {one.high:.3g})" for one in both)
+            beside += f" With what half of them choose these are {tried} on the other half."
         if self.bound is not None:
             allowed = f"the {self.bound:.3g} that {self.claim} allows on average over its noise"
-            if one is None:
+            if not both:
                 verdict = f"{allowed[0].upper()}{allowed[1:]} cannot be held against anything: there are too few people"
-            elif one.low > self.bound + 1e-9:
+            elif any(one.low > self.bound + 1e-9 for one in both):
                 verdict = f"That is ABOVE {allowed}"
-            elif one.high <= self.bound + 1e-9:
+            elif all(one.high <= self.bound + 1e-9 for one in both):
                 verdict = f"That is within {allowed}"
             else:
                 verdict = f"It is not told apart from {allowed}"
@@ -397,12 +400,16 @@ class MembershipFound:
         yield "others", self.others, "people", of
         yield "membership_advantage", self.advantage, "probability", of
         yield "membership_area", self.area, "probability", of
-        if self.held_out is not None:
-            at = {**of, "people": "held_out"}
+        fewest = {**of, "taken": "fewest"}
+        yield "membership_advantage", self.reversed_advantage, "probability", fewest
+        for told, one in ((of, self.held_out), (fewest, self.reversed_held_out)):
+            if one is None:
+                continue
+            at = {**told, "people": "held_out"}
             for name in ("advantage", "true_positives", "false_positives"):
-                yield f"membership_{name}", getattr(self.held_out, name), "probability", at
-            yield "membership_advantage_low", self.held_out.low, "probability", {**at, "confidence": 0.95}
-            yield "membership_advantage_high", self.held_out.high, "probability", {**at, "confidence": 0.95}
+                yield f"membership_{name}", getattr(one, name), "probability", at
+            yield "membership_advantage_low", one.low, "probability", {**at, "confidence": 0.95}
+            yield "membership_advantage_high", one.high, "probability", {**at, "confidence": 0.95}
         if self.bound is not None:
             yield "membership_advantage_bound", self.bound, "probability", of
         yield from recall_figures(self.recall, of, "rows")

@@ -310,5 +310,9 @@ def test_attack_on_membership_counts_individuals(privrisk: Privrisk, released: R
     advantage, area = naive.advantage(inside, outside), naive.area(inside, outside)
     assert ended.measure("membership_advantage", method="membership") == pytest.approx(float(advantage))
     assert ended.measure("membership_area", method="membership") == pytest.approx(float(area))
+    fewest = naive.advantage([-one for one in inside], [-one for one in outside])
+    found = ended.measure("membership_advantage", method="membership", taken="fewest")
+    assert found == pytest.approx(float(fewest))
+    assert f"fewest for members has an advantage of {found:.3g}" in " ".join(ended.document["attacks"])
     assert 0 < advantage < 1
     assert f"of {len(members)} members and {len(others)} others" in " ".join(ended.document["attacks"])

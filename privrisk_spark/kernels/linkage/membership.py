@@ -5,7 +5,8 @@ person is a member. Of people who are alike to him he can say but the same, so e
 and a threshold. By the lemma of Neyman and Pearson none has more right answers among the members, for the same wrong
 ones among the others, than that by the likelihood ratio, which rises with the share of the people alike who are
 members. What he gains is told by the points (FPR, TPR) of all thresholds, by the area under them, and by the
-*advantage*, the greatest TPR - FPR.
+*advantage*, the greatest TPR - FPR. A score may also tell members by being low: the advantage of the attacker who takes
+those with the lowest scores for members is told, too.
 
 That share is what the intruder wants to know. What he can do with the two files alone is to deal every row in equal
 parts to the people nearest to it, and to take those for members who get most. Where people fit the rows of one class
@@ -76,6 +77,11 @@ class Membership:
     def advantage(self) -> float:
         """Greatest TPR - FPR, in [0, 1]; 0 of an intruder who guesses."""
         return float((self.true_positives - self.false_positives).max())
+
+    @property
+    def reversed_advantage(self) -> float:
+        """The same of an attacker who takes those with the lowest scores for members."""
+        return float((self.false_positives - self.true_positives).max())
 
     @property
     def area(self) -> float:

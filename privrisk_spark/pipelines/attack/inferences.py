@@ -240,7 +240,7 @@ def tell_members(run: Run, opened: Opened, encoded: Batches, protected: Protecte
         if not members.sum() > 0 or not others.sum() > 0:
             stage.sentence = nobody
             return None
-        on_others = held_out(*halves[0], *halves[1], score)
+        on_others = held_out(*halves[0], *halves[1], score), held_out(*halves[0], *halves[1], -score)
         found = membership_found(membership(members, others, score), on_others, bound, recall)
         stage.sentence = found.sentence
         stage.status = "tested"

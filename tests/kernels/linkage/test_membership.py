@@ -35,6 +35,8 @@ def test_points_area_and_advantage_by_pairs_of_people(groups: list[tuple[int, in
     of_others = [Fraction(s) for _, o, s in groups for _ in range(o)]
     assert found.area == pytest.approx(float(naive.area(of_members, of_others)), abs=1e-12)
     assert found.advantage == pytest.approx(float(naive.advantage(of_members, of_others)), abs=1e-12)
+    turned = naive.advantage([-one for one in of_members], [-one for one in of_others])
+    assert found.reversed_advantage == pytest.approx(float(turned), abs=1e-12)
     assert (found.members, found.others) == (len(of_members), len(of_others))
     assert (np.diff(found.true_positives) >= 0).all()
     assert (np.diff(found.score) < 0).all()
@@ -108,6 +110,12 @@ def test_rows_are_dealt_in_blocks_to_the_people_of_a_search_there(given, data: s
         one_by_one += alone
     np.testing.assert_allclose(got, one_by_one, atol=1e-12)
     assert got @ np.array(alike) == pytest.approx(rows.sum())
+
+
+def test_membership_of_members_who_score_low_has_an_advantage_in_the_other_direction() -> None:
+    """Ten members get nothing, two others get nothing, eight get a row."""
+    found = membership(np.array([10.0, 0.0]), np.array([2.0, 8.0]), np.array([0.0, 1.0]))
+    assert (found.advantage, found.reversed_advantage) == (0, 0.8)
 
 
 def test_suppressed_people_by_hand() -> None:
