@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 Value = int
 Members = Sequence[Value]
@@ -130,47 +130,32 @@ def gain(members: Members, table: Members, value: Value) -> Fraction:
     return Fraction(members.count(value), len(members)) / Fraction(table.count(value), len(table))
 
 
-Part = tuple[int, int, int]
-"""Rows in the class, rows outside, and those of them with the value."""
-
-
-def violates(part: Part, holders: int, alpha: Fraction, k: int) -> bool:
-    inside, outside, seen = part
-    return inside + outside < k or holders + seen > alpha * (inside + outside)
-
-
 def credibility(
-    classes: Sequence[tuple[Sequence[Part], int]], alpha: Fraction, k: int, *, together: bool
-) -> list[list[Fraction | None]]:
-    """Share of the tables that are consistent with a release in which a member of each part holds the value.
+    classes: Sequence[tuple[Sequence[int], Sequence[Value]]], alpha: Fraction, k: int
+) -> list[dict[tuple[int, Value], Fraction]] | None:
+    """Probability that a member of a part holds a value, by class: sizes of its parts, and the values of its rows.
 
-    A table is a choice of the holders of each class. Together: all classes are generalized if any part violates. None
-    where no table is consistent.
+    All orders of the values of each class are equally likely; those stay in which the finer scheme violates (alpha, k),
+    for any part and value. None if no order is ruled out, or all are.
     """
-    if not together:
-        return [credibility([one], alpha, k, together=True)[0] for one in classes]
-    people = [[p for p, (inside, _, _) in enumerate(parts) for _ in range(inside)] for parts, _ in classes]
-    tables = product(
-        *(combinations(range(len(who)), holders) for who, (_, holders) in zip(people, classes, strict=True))
-    )
-    hits = [[0] * len(parts) for parts, _ in classes]
-    consistent = 0
-    for table in tables:
-        held = [Counter(who[i] for i in chosen) for who, chosen in zip(people, table, strict=True)]
-        if not any(
-            violates(part, of[p], alpha, k)
-            for of, (parts, _) in zip(held, classes, strict=True)
-            for p, part in enumerate(parts)
-        ):
-            continue
-        consistent += 1
-        for c, of in enumerate(held):
-            for p, holders in of.items():
-                hits[c][p] += holders
-    return [
-        [Fraction(hit, consistent * part[0]) if consistent else None for hit, part in zip(of, parts, strict=True)]
-        for of, (parts, _) in zip(hits, classes, strict=True)
-    ]
+    parts = [[p for p, size in enumerate(sizes) for _ in range(size)] for sizes, _ in classes]
+    kept: list[Sequence[tuple[Value, ...]]] = []
+    every = 0
+    for table in product(*(set(permutations(values)) for _, values in classes)):
+        every += 1
+        for of, (sizes, _), shown in zip(parts, classes, table, strict=True):
+            counts = Counter(zip(of, shown, strict=True))
+            if min(sizes) < k or any(count > alpha * sizes[p] for (p, _), count in counts.items()):
+                kept.append(table)
+                break
+    if len(kept) in (0, every):
+        return None
+    result = []
+    for c, (sizes, values) in enumerate(classes):
+        hits = Counter((p, value) for table in kept for p, value in zip(parts[c], table[c], strict=True))
+        pairs = product(range(len(sizes)), set(values))
+        result.append({pair: Fraction(hits[pair], len(kept) * sizes[pair[0]]) for pair in pairs})
+    return result
 
 
 def left_after(classes: Sequence[Sequence[set[Value]]], places: Sequence[int]) -> list[set[Value] | None]:

@@ -379,9 +379,46 @@ def is_local(manifest: Mapping[str, Any] | None, levels: Mapping[str, int] | Non
     return manifest is not None and manifest["guarantee"]["kind"] == "k-anonymity" and levels is None
 
 
-def minimal(policy: Policy, levels: Mapping[str, int] | None) -> bool:
-    """Whether it can be told which finer schemes were given up for a condition."""
-    return why_not_transparent(policy, levels) is None
+def why_not_minimal(
+    policy: Policy, levels: Mapping[str, int] | None, *, manifest: Mapping[str, Any] | None, rows: int
+) -> str | None:
+    """Why it cannot be computed what a finer scheme tells that was given up; None if it can.
+
+    Parameters
+    ----------
+    policy : Policy
+    levels : mapping of column to int, or None
+        Of one scheme for the whole table.
+    manifest : mapping or None
+        Of the protected table, if it is a release of ours.
+    rows : int
+        Of the original table.
+    """
+    guarantee = policy.guarantee
+    told = "no condition 'alpha' on a released sensitive column of a k-anonymous release"
+    if not isinstance(guarantee, KAnonymityGuarantee) or manifest is None:
+        return f"'minimality', as there is {told}."
+    asked = [(name, one) for besides in guarantee.also for name, one in besides.given.items()]
+    if not any(name == "alpha" for name, _ in asked):
+        return f"'minimality', as there is {told}."
+    if len(asked) > 1:
+        return (
+            "'minimality', as guarantee.also has other conditions besides one 'alpha': a finer scheme may have been "
+            "given up for any of them."
+        )
+    if policy.table.entity_id is not None:
+        return "'minimality', as individuals may have several records and values (table.entity_id)."
+    if guarantee.suppressed_at_most(rows):
+        return (
+            "'minimality', as rows may be suppressed (guarantee.suppression_limit): a finer scheme may have been given "
+            "up for what it costs."
+        )
+    if guarantee.scheme is not None or guarantee.method == "datafly":
+        return "'minimality', as the scheme was not chosen as the best one of all."
+    if set(policy.quasi_identifiers) - set(known_columns(policy)):
+        return "'minimality', as the attacker does not know all quasi-identifiers, and so not the classes."
+    reason = why_not_transparent(policy, levels)
+    return None if reason is None else reason.replace("'transparency'", "'minimality'", 1)
 
 
 def not_tried(
@@ -391,10 +428,11 @@ def not_tried(
     members: MembershipFound | None,
     *,
     learned: bool,
+    minimality: str | None,
     masks: int | None = None,
     local: bool = False,
 ) -> list[str]:
-    """What was asked for and could not be tried, each with its reason."""
+    """What was asked for and could not be tried, each with its reason; that of minimality is given."""
     asked = attack_of(policy)
     tried = {one.method for one in inferences}
     found = []
@@ -413,6 +451,8 @@ def not_tried(
                     "'membership', as everybody the intruder knows is in the protected table, or nobody; of a "
                     "differentially private one, in the original table: give him strangers (attack.intruder.table)."
                 )
+        elif method == "minimality" and method not in tried and minimality is not None:
+            found.append(minimality)
         elif method in OF_VALUES and method not in tried:
             found.append(f"'{method}', as {_LACKING.get(method, _NO_VALUES)}.")
     return found
@@ -425,7 +465,7 @@ _NO_VALUES = (
 _LACKING = {
     "similarity": "no hierarchy says which sensitive values are alike (assess.sensitive)",
     "composition": "no other release is named (attack.also)",
-    "minimality": "the guarantee has no condition 'alpha' on a sensitive column, or is met by no scheme that is known",
+    "minimality": "the column of the condition 'alpha' is not released as it is, or holds no value",
 }
 
 

@@ -354,15 +354,19 @@ class AttackResult:
         )
         figures = [
             *(
-                (name, value, unit, {**one.search.parameters, **of})
+                (name, value, unit, {**one.search.parameters, **of}, self.status)
                 for one in self.attacks
                 for name, value, unit, of in _figures(one)
             ),
-            *(figure for one in others for figure in one.figures()),
+            *(
+                (*figure, one.status if isinstance(one, Inference) else self.status)
+                for one in others
+                for figure in one.figures()
+            ),
         ]
         return [
-            json_safe({"name": name, "value": value, "unit": unit, "parameters": of, "status": self.status})
-            for name, value, unit, of in figures
+            json_safe({"name": name, "value": value, "unit": unit, "parameters": of, "status": status})
+            for name, value, unit, of, status in figures
         ]
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import naive_attribute_attacks as naive
 import naive_linkage
 import pandas as pd
 import pyarrow as pa
@@ -38,6 +39,8 @@ TREES: dict[str, Any] = {
     "age": {"intervals": {"widths": [10, 40], "domain": [20, 59]}},
     "city": {"tree": {"*": {"south": ["Ulm", "Augsburg"], "north": ["Bonn", "Kiel"]}}},
 }
+
+ILL = ["HIV", "ache", "cold", "flu", "gout"]
 
 ILLNESSES: dict[str, Any] = {"tree": {"*": {"lungs": ["asthma", "flu"], "heart": ["angina", "infarct"]}}}
 
@@ -317,13 +320,21 @@ def test_releases_together_leave_fewer_values(
     assert ended.measure("people_tried", **of, releases=2, outcome="certain") == len(tried)
 
 
-def test_a_scheme_that_was_given_up_may_tell_nothing_of_values(run: Run) -> None:
-    """Two of five in the south have HIV, and nobody is believed to have it with more than 1/2.
-
-    Ulm violates alpha = 1/2 with two (1 of 10 ways), Augsburg with two of three (3 ways): in Ulm each has it with
-    (1 · 2 + 3 · 0) / 4 / 2 = 1/4, in Augsburg with (1 · 0 + 3 · 2) / 4 / 3 = 1/2, which is not more.
-    """
-    cities, ills = ["Ulm"] * 2 + ["Augsburg"] * 3, ["HIV", "HIV", "flu", "cold", "ache"]
+@pytest.mark.parametrize(
+    ("cities", "ills", "exposed"),
+    [
+        # Among the four of Augsburg two may have HIV: so both are of Ulm.
+        (["Ulm"] * 2 + ["Augsburg"] * 4, ["HIV", "HIV", "flu", "cold", "ache", "gout"], 2),
+        # Ulm violates with two (1 of 10 ways), Augsburg with two of three (3 ways): 1/2 in Augsburg, which is not more.
+        (["Ulm"] * 2 + ["Augsburg"] * 3, ["HIV", "HIV", "flu", "cold", "ache"], 0),
+        # Two of Ulm have one illness, and which of the three that are there twice is not known.
+        (["Ulm"] * 2 + ["Augsburg"] * 4, ["HIV", "HIV", "flu", "flu", "cold", "cold"], 0),
+    ],
+)
+def test_minimality_given_that_the_finer_scheme_violates_equals_enumeration(
+    run: Run, tmp_path: Path, cities: list[str], ills: list[str], exposed: int
+) -> None:
+    """Each member of a town is believed to hold a value with the share of the tables in which some town violates."""
     columns = {
         "who": {"role": "identifier"},
         "city": {"role": "quasi-identifier", "hierarchy": TREES["city"]},
@@ -334,17 +345,24 @@ def test_a_scheme_that_was_given_up_may_tell_nothing_of_values(run: Run) -> None
     guarantee = {"kind": "k-anonymity", "k": 2, "metric": "classes", "also": also}
     ended = run(rows, {"methods": ["minimality"]}, columns=columns, guarantee=guarantee)
     assert ended.code == 0, ended.err
-    assert ended.measure("values_exposed", method="minimality", column="ill", alpha=0.5) == 0
-    assert ended.measure("people_tried", method="minimality", column="ill", alpha=0.5, outcome="exposed") == len(rows)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    released = pq.read_table(tmp_path / "out" / manifest["data"]["path"]).to_pylist()
+    assert {row["city"] for row in released} == {"south"}
+    values = [ILL.index(row["ill"]) for row in released]
+    (believed,) = naive.credibility([([2, len(rows) - 2], values)], Fraction(1, 2), 2) or [{}]
+    sizes = [2, len(rows) - 2]
+    telling = {part for (part, _), share in believed.items() if share > Fraction(1, 2)}
+    assert sum(sizes[part] for part in telling) == exposed
+    of = {"method": "minimality", "column": "ill", "alpha": 0.5}
+    assert ended.measure("values_exposed", **of) == exposed
+    assert ended.measure("people_tried", **of, outcome="exposed") == len(rows)
+    assert {one["status"] for one in ended.document["measures"]} == {"tested"}
 
 
-def test_each_finer_scheme_tells_of_other_people(run: Run) -> None:
-    """Had the towns been shown, the two of Ulm would have one illness, had the sexes, the two women another one.
+def test_minimality_of_several_finer_schemes_is_an_estimate(run: Run) -> None:
+    """Both town and sex were given up; what both tell together is not computed. Each tells of two, but not of whom.
 
-    Of the eight in the region two have HIV. Had each town met alpha = 1/2, the towns would have been released. Two of
-    Augsburg's six are within it, so it was Ulm: both have it, surely (as for each other illness, of which two have it).
-
-    Both schemes were given up, so that of these four a value is believed; each scheme by itself tells of two.
+    The two of Ulm have one illness, or the two women; each of four illnesses is held by two, so that none is believed.
     """
     towns, sexes = ["Ulm"] * 2 + ["Augsburg"] * 6, ["m"] * 2 + ["f"] * 2 + ["m"] * 4
     ills = ["HIV", "HIV", "flu", "flu", "cold", "cold", "ache", "ache"]
@@ -358,11 +376,18 @@ def test_each_finer_scheme_tells_of_other_people(run: Run) -> None:
         {"who": f"p{i}", "city": c, "sex": s, "ill": v}
         for i, (c, s, v) in enumerate(zip(towns, sexes, ills, strict=True))
     ]
-    also = [{"alpha": {"column": "ill", "alpha": 0.5}}]
-    guarantee = {"kind": "k-anonymity", "k": 2, "metric": "classes", "also": also}
-    ended = run(rows, {"methods": ["minimality"]}, columns=columns, guarantee=guarantee)
+    guarantee = {"kind": "k-anonymity", "k": 2, "metric": "classes"}
+    alpha = {"alpha": {"column": "ill", "alpha": 0.5}}
+    ended = run(rows, {"methods": ["minimality"]}, columns=columns, guarantee={**guarantee, "also": [alpha]})
     assert ended.code == 0, ended.err
-    assert ended.measure("values_exposed", method="minimality", column="ill", alpha=0.5) == 4
+    assert ended.measure("values_exposed", method="minimality", column="ill", alpha=0.5) == 0
+    assert {one["status"] for one in ended.document["measures"]} == {"heuristic"}
+    assert "This figure is an estimate." in ended.document["attacks"][0]
+    t = {"t_closeness": {"column": "ill", "t": 0.9}}
+    other = {**guarantee, "also": [alpha, t]}
+    ended = run(rows, {"methods": ["minimality", "homogeneity"]}, columns=columns, guarantee=other)
+    assert ended.code == 0, ended.err
+    assert "Not tried: 'minimality', as guarantee.also has other conditions" in " ".join(ended.document["notes"])
 
 
 @pytest.mark.parametrize(

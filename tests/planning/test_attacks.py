@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.planning.attack_findings import attacked, by_size, calibrated
-from privrisk_spark.planning.attacks import beyond, compared_people, refuse_cost, refuse_levels
+from privrisk_spark.planning.attacks import beyond, compared_people, refuse_cost, refuse_levels, why_not_minimal
 from privrisk_spark.policy.attacks import AttackPolicy, Intruder, ProbabilisticPolicy
+from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.inferences import Search
 
 
@@ -124,6 +126,53 @@ def test_a_planned_attack_is_held_against_what_is_found() -> None:
     assert [(group.name, group.found.tried, group.found.correct) for group in planned.groups] == [
         ("0.125", 5, 0.0), ("0.25", 9, 6.0)
     ]  # fmt: skip
+
+
+def policy_of(*, k: int = 2, also: Sequence[dict[str, object]] = (), **changes: object) -> Policy:
+    city = {"role": "quasi-identifier", "hierarchy": {"flat": {"values": ["Ulm", "Bonn"]}}}
+    guarantee = {"kind": "k-anonymity", "k": k, "also": list(also), **changes.pop("guarantee", {})}  # type: ignore[dict-item]
+    columns = {"who": {"role": "identifier"}, "city": city, "age": city, "ill": {"role": "sensitive"}}
+    document: dict[str, object] = {
+        "version": 1,
+        "run": {"name": "minimal"},
+        "table": {"path": "t.parquet", "record_id": "who"},
+        "columns": columns,
+        "guarantee": guarantee,
+        "output": {"path": "out", "vault": "vault"},
+        **changes,
+    }
+    return Policy.model_validate(document)
+
+
+ALPHA = {"alpha": {"column": "ill", "alpha": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        (policy_of(also=[ALPHA]), None),
+        (policy_of(), "there is no condition 'alpha'"),
+        (policy_of(also=[ALPHA, {"t_closeness": {"column": "ill", "t": 0.5}}]), "guarantee.also has other conditions"),
+        (
+            policy_of(also=[ALPHA], table={"path": "t.parquet", "record_id": "who", "entity_id": "p"}),
+            "individuals may have several records",
+        ),
+        (policy_of(also=[ALPHA], guarantee={"suppression_limit": 0.1}), "rows may be suppressed"),
+        (policy_of(also=[ALPHA], guarantee={"suppression_limit": 0.04}), None),  # of 20 rows none
+        (policy_of(also=[ALPHA], guarantee={"method": "datafly"}), "not chosen as the best one"),
+        (policy_of(also=[ALPHA], attack={"intruder": {"columns": ["age"]}}), "does not know all quasi-identifiers"),
+    ],
+)
+def test_why_not_minimal_names_what_else_may_have_caused_the_violation(policy: Policy, reason: str | None) -> None:
+    found = why_not_minimal(policy, {"city": 1, "age": 0}, manifest={"guarantee": {}}, rows=20)
+    assert (found is None) == (reason is None)
+    assert reason is None or reason in (found or "")
+    assert "there is no condition 'alpha'" in (why_not_minimal(policy, {}, manifest=None, rows=20) or "")
+    if reason is None:
+        unknown = why_not_minimal(policy, None, manifest={"guarantee": {}}, rows=20)
+        assert unknown == (
+            "'minimality', as it is not known by which levels the whole table was recoded; say it in attack.levels."
+        )
 
 
 def test_calibrated_groups_that_round_to_the_same_digits_have_different_names() -> None:

@@ -1,23 +1,20 @@
-r"""Minimality: that a class had to be generalized tells something of its values (Wong, Fu, Wang and Pei 2007).
+r"""Minimality: that a scheme had to be given up tells something of the values (Wong, Fu, Wang and Pei 2007).
 
-The intruder knows the people, hence the finer classes (*parts*) that a released class was put together from, and the
-algorithm: it generalizes no more than its condition asks. So if the parts had met the condition they would have been
-released as they are; at least one of them violates it. Of a value ``s`` held by ``S`` members of the class, that part
-``i`` holds ``x_i`` of them is, before anything is known, as likely as there are ways to deal ``s`` out:
+The attacker knows the people, hence the classes of a finer scheme (*parts*) that each released class was put together
+from, and the algorithm: it takes the finer scheme if that meets the condition. The finer scheme was not taken, so it
+violates the condition: in some part of some class a value is held by more than a share α. Before this is known, all
+ways to deal the values of a class out to its rows are equally likely. Afterwards those are in which some part violates.
+With the event ``E`` that any part of any class violates, for any of the values,
 
-.. math:: \Pr(x_1, …, x_u) ∝ \prod_i \binom{n_i}{x_i}, \quad \sum_i x_i = S,
+.. math:: \Pr(x = s \mid E) = \Pr(x = s) \, \Pr(E \mid x = s) / \Pr(E).
 
-and afterwards the same over those ``x`` only in which a part violates the condition. The *credibility* that a member of
-part ``i`` holds ``s`` is ``E[x_i | violated] / n_i``; without the knowledge it is ``S/n``. A release has
-m-confidentiality if none is above ``1/m``.
+Classes are independent of each other. Of a class, ``Pr(E)`` and ``Pr(E | x = s)`` are counted over all ways to deal
+*all* of its values out, as whole numbers (*tested*, exact), in classes of few rows or values. Of a larger class
+each value by itself is dealt out exactly, and the violations by different values are taken for independent given
+``x = s`` (*heuristic*): ``Pr(¬E | x = s) = Π_v Pr(¬E_v | x = s)``.
 
-What is treated is the paper's case, one value ``s`` against all others, limited to a share α of each class (simplified
-ℓ-diversity with α = 1/ℓ; (α, k)-anonymity: a part of fewer than ``k`` rows violates whatever it holds, so that nothing
-is learned of values). Under local recoding some rows of a part may be released ungeneralized: their values are seen,
-and are added. Under global recoding all classes are generalized at once, if a part of any of them violates. Against
-other conditions, and knowing that each of several finer schemes failed, an intruder may learn more, or less.
-
-Status: *tested*, against enumeration of all tables that are consistent with the release.
+If parts are smaller than ``k``, the finer scheme violates the condition whatever the values are: nothing is learned.
+What several finer schemes tell together is not looked at.
 
 References
 ----------
@@ -28,7 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from itertools import product
 
 import numpy as np
 from scipy import special
@@ -36,128 +33,95 @@ from scipy import special
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.classes.bounds import TOLERANCE, fails
-from privrisk_spark.kernels.linkage.evidence import Found, found
+from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 
 __all__ = ["Credibility", "Parts", "credibility"]
 
 MOST_STEPS = 2**33
-"""Additions that may be needed, at most: some minutes."""
+"""Additions that larger classes may take in all: some minutes."""
+
+EXACT_ROWS, EXACT_STEPS = 2_000, 100_000
+"""Rows of a class, and ways to fill its parts, of which all are counted."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Released classes, and the finer ones they were put together from, with one sensitive value.
+    """Released classes, and the classes of a finer scheme they were put together from.
 
     Attributes
     ----------
     owner : ndarray of int64, shape (u,)
         Class of each part, ascending; every class has one.
     rows : ndarray of int64, shape (u,)
-        Rows of each part in the class, at least 1.
-    sensitive : ndarray of int64, shape (m,)
-        Rows of each class with the value.
-    outside, outside_sensitive : ndarray of int64, shape (u,), or None
-        Rows of each part that are released ungeneralized, and those of them with the value; none if not given.
+        Rows of each part, at least 1.
+    held : SensitiveRuns
+        Rows of each class with each value.
 
     Raises
     ------
     InputError
-        If they are not so.
+        If the parts are not so, or do not make up the classes.
     """
 
     owner: LongArray
     rows: LongArray
-    sensitive: LongArray
-    outside: LongArray | None = None
-    outside_sensitive: LongArray | None = None
+    held: SensitiveRuns
 
     def __post_init__(self) -> None:
         """Refuse parts that are none."""
-        m = len(self.sensitive)
+        m = self.held.n_classes
         if len(self.owner) != len(self.rows) or (self.rows < 1).any():
-            raise InputError("Minimality attack: every part must have a class and at least 1 row in it.")
+            raise InputError("Minimality attack: every part must have a class and at least 1 row.")
         if (np.diff(self.owner) < 0).any() or not np.array_equal(np.unique(self.owner), np.arange(m)):
             raise InputError("Minimality attack: parts must be in the order of their classes, and each must have one.")
-        if (self.sensitive < 0).any() or (self.sensitive > self.sizes).any():
-            raise InputError("Minimality attack: a class cannot hold a value in more rows than it has.")
-        if (self.outside is None) != (self.outside_sensitive is None):
-            raise InputError("Minimality attack: of rows outside a class, all and those with the value are needed.")
-        if self.outside is not None and self.outside_sensitive is not None:
-            wrong = (self.outside_sensitive < 0) | (self.outside_sensitive > self.outside)
-            if self.outside.shape != self.rows.shape or self.outside_sensitive.shape != self.rows.shape or wrong.any():
-                raise InputError("Minimality attack: a value cannot be held by more rows than there are.")
-
-    @property
-    def sizes(self) -> LongArray:
-        """Rows of each class, ndarray of int64, shape (m,)."""
-        total = np.zeros(len(self.sensitive), dtype=np.int64)
-        np.add.at(total, self.owner, self.rows)
-        return total
-
-    def allowed(self, alpha: float, k: int) -> LongArray:
-        """Greatest number of rows with the value that each part may have in its class; -1 if it violates anyway.
-
-        Parameters
-        ----------
-        alpha : float
-            Equality is decided as by the criterion ``ALPHA``.
-        k : int
-        """
-        beyond = np.zeros_like(self.rows) if self.outside is None else self.outside
-        seen = np.zeros_like(self.rows) if self.outside_sensitive is None else self.outside_sensitive
-        total = self.rows + beyond
-        most = np.floor((alpha + TOLERANCE) * total).astype(np.int64) - seen
-        return np.where(total < k, -1, np.clip(most, -1, self.rows))
+        if not np.array_equal(np.bincount(self.owner, self.rows, m).astype(np.int64), self.held.rows):
+            raise InputError("Minimality attack: the parts of a class must have as many rows as the class.")
 
 
 @dataclass(frozen=True, eq=False)
 class Credibility:
-    """What an intruder believes of the members of each part.
+    """What the attacker believes of the members of each part.
 
     Attributes
     ----------
-    people : ndarray of int64, shape (u,)
-    before, after : ndarray of float64, shape (u,)
-        Probability that one of them holds the value, without and with the knowledge that the class was generalized
-        because it had to be.
-    possible : ndarray of bool, shape (u,)
-        Whether the condition could be violated at all. If not, the class was generalized for another reason, and
-        nothing is learned.
+    part, run : ndarray of int64, shape (n,)
+        Every part with every value of its class: positions among the parts, and among the runs.
+    before, after : ndarray of float64, shape (n,)
+        Probability that a member of the part holds the value, without and with the knowledge that the finer scheme
+        violates the condition.
+    exact : bool
+        Whether no violation was taken for independent of another one.
     """
 
-    people: LongArray
+    part: LongArray
+    run: LongArray
     before: FloatArray
     after: FloatArray
-    possible: BoolArray
+    exact: bool
 
-    @property
-    def m(self) -> float:
-        """Greatest m of m-confidentiality: one over the greatest credibility, inf if nobody can hold the value."""
-        greatest = float(self.after.max(initial=0.0))
-        return 1.0 / greatest if greatest > 0 else math.inf
-
-    def believed(self, alpha: float) -> BoolArray:
-        """Parts of whose members the value is believed with more than a probability; ndarray of bool, shape (u,)."""
-        return fails(self.after, alpha, "at most")
-
-    def above(self, alpha: float) -> Found:
-        """People of whom the value is believed with more than a probability, with limits."""
-        return found(self.believed(alpha).astype(np.float64), self.people)
+    def believed(self, alpha: float, parts: int) -> BoolArray:
+        """Parts of whose members some value is believed with more than a probability; ndarray of bool, shape (u,)."""
+        result: BoolArray = np.zeros(parts, dtype=np.bool_)
+        result[self.part[fails(self.after, alpha, "at most")]] = True
+        return result
 
 
-def credibility(parts: Parts, *, alpha: float, k: int = 1, recoding: Literal["local", "global"]) -> Credibility:
+def credibility(parts: Parts, *, alpha: float, k: int = 1) -> Credibility | None:
     """Find what minimality tells of each part.
 
     Parameters
     ----------
     parts : Parts
     alpha : float
-        Greatest share of a class that may hold the value, in (0, 1]; 1/ℓ.
+        Greatest share of a class that may hold a value, in (0, 1]; 1/ℓ. Equality is decided as by the criterion
+        ``ALPHA``.
     k : int
         Least rows of a class, at least 1.
-    recoding : {"local", "global"}
-        Whether each class is generalized because one of its own parts violates the condition, or all because one of
-        any class does.
+
+    Returns
+    -------
+    Credibility or None
+        None if nothing is learned: the finer scheme violates the condition in any case, or cannot violate it.
 
     Raises
     ------
@@ -166,42 +130,149 @@ def credibility(parts: Parts, *, alpha: float, k: int = 1, recoding: Literal["lo
 
     Notes
     -----
-    The weights of all beginnings and all ends of the list of a class's parts are kept, once with and once without a
-    violation among them, so that no small probability is a difference of large ones. Weights are logarithms. There are
-    ``(x_i + 1)(S + 1)`` steps for each number ``x_i`` a part may hold at most.
+    Probabilities are logarithms, so that what is very unlikely can be told from what is impossible.
     """
     if not 0 < alpha <= 1 or k < 1:
         raise InputError(f"Minimality attack: alpha must be in (0, 1] and k at least 1, not {alpha} and {k}.")
-    m, owner = len(parts.sensitive), parts.owner
-    sizes, allowed = parts.sizes, parts.allowed(alpha, k)
-    steps = float(((np.minimum(parts.rows, parts.sensitive[owner]) + 1.0) * (parts.sensitive[owner] + 1.0)).sum())
-    if steps > MOST_STEPS:
-        raise InputError(
-            f"Minimality attack: {steps:.2g} steps are needed, more than {MOST_STEPS:.2g}; attack a rarer value, "
-            "or classes of fewer rows."
-        )
-    start = np.searchsorted(owner, np.arange(m + 1))
-    before = np.asarray(parts.sensitive[owner] / sizes[owner])
-    after, log_violated = before.copy(), np.full(m, -np.inf)
-    # As many of the value as fit into a part, with the others full, are the most it can hold.
-    possible_in = np.minimum(parts.rows, parts.sensitive[owner]) > allowed
-    possible = np.zeros(m, dtype=np.bool_)
-    np.logical_or.at(possible, owner, possible_in)
-    # Classes of parts alike, in whatever order, are told once.
-    order = np.lexsort((allowed, parts.rows, owner))
-    rows, allowed = parts.rows[order], allowed[order]
-    told: dict[tuple[int, bytes, bytes], tuple[float, FloatArray]] = {}
-    for c in np.flatnonzero(possible).tolist():
-        those = slice(start[c], start[c + 1])
-        key = (int(parts.sensitive[c]), rows[those].tobytes(), allowed[those].tobytes())
+    if (parts.rows < k).any():
+        return None
+    held, owner = parts.held, parts.owner
+    allowed = np.floor((alpha + TOLERANCE) * parts.rows).astype(np.int64)
+    start = np.searchsorted(owner, np.arange(held.n_classes + 1))
+    log_violated, given = np.full(held.n_classes, -np.inf), []
+    told: dict[tuple[tuple[int, ...], tuple[int, ...]], _Violated] = {}
+    steps = 0.0
+    for c in range(held.n_classes):
+        of, runs = slice(start[c], start[c + 1]), slice(held.class_start[c], held.class_start[c + 1])
+        rows, count = tuple(parts.rows[of].tolist()), tuple(held.count[runs].tolist())
+        # Classes alike are told once, whatever the order of their values.
+        order = np.argsort(count, kind="stable")
+        key = rows, tuple(sorted(count))
         if key not in told:
-            told[key] = _violated(rows[those], allowed[those], key[0])
-        log_violated[c], log_expected = told[key]
-        after[order[those]] = np.exp(log_expected - log_violated[c]) / rows[those]
-    if recoding == "global":
-        after = _of_any(parts, before, after, log_violated)
-        possible = np.full(m, possible.any())
-    return Credibility(parts.rows, before, np.clip(after, 0.0, 1.0), possible[owner])
+            counted = _by_all_values(rows, tuple(allowed[of].tolist()), key[1])
+            if counted is None:
+                steps += float(sum((min(n, s) + 1.0) * (s + 1.0) for n, s in product(rows, count)))
+                if steps > MOST_STEPS:
+                    raise InputError(
+                        f"Minimality attack: more than {MOST_STEPS:.2g} steps are needed; leave the attack out, or "
+                        "attack classes of fewer rows."
+                    )
+                counted = _by_each_value(parts.rows[of], allowed[of], key[1])
+            told[key] = counted
+        log_violated[c] = told[key].log_violated
+        in_order = np.empty((len(rows), len(count)))
+        in_order[:, order] = told[key].given
+        given.append(in_order.reshape(-1))
+    everywhere, others = _log_any(log_violated)
+    if everywhere >= 0 or np.isneginf(everywhere):
+        return None
+    values = np.diff(held.class_start)[owner]
+    part = np.repeat(np.arange(len(owner)), values)
+    run = np.arange(len(part)) + np.repeat(held.class_start[owner] - (np.cumsum(values) - values), values)
+    log_given = _either(others[owner[part]], np.concatenate(given))
+    before = held.share[run]
+    after = np.clip(before * np.exp(log_given - everywhere), 0.0, 1.0)
+    return Credibility(part, run, before, after, all(one.exact for one in told.values()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Violated:
+    """Logarithms of the probability that a class has a part that violates, and of it given who holds what."""
+
+    log_violated: float
+    given: FloatArray
+    exact: bool
+
+
+def _by_all_values(rows: tuple[int, ...], allowed: tuple[int, ...], count: tuple[int, ...]) -> _Violated | None:
+    """Count all ways to deal all values out; None if they are too many.
+
+    The values of each part in turn are what the parts before have left, so that of the last one nothing is open.
+    """
+    n, steps = sum(rows), 0
+    if n > EXACT_ROWS:
+        return None
+    ways = math.factorial(n)
+    for size in rows:
+        ways //= math.factorial(size)
+    given, violated = np.full((len(rows), len(count)), -np.inf), 0
+    for last in {size: i for i, size in enumerate(rows)}.values():
+        left: dict[tuple[int, ...], tuple[int, int]] = {count: (1, 0)}
+        for i, size in enumerate(rows):
+            if i == last:
+                continue
+            after: dict[tuple[int, ...], tuple[int, int]] = {}
+            for rest, (fine, bad) in left.items():
+                fillings = _fillings(rest, size, EXACT_STEPS - steps)
+                steps += len(fillings)
+                if not fillings:
+                    return None
+                for taken, weight in fillings:
+                    to = tuple(a - b for a, b in zip(rest, taken, strict=True))
+                    before = after.get(to, (0, 0))
+                    if max(taken) > allowed[i]:
+                        after[to] = before[0], before[1] + weight * (fine + bad)
+                    else:
+                        after[to] = before[0] + weight * fine, before[1] + weight * bad
+            left = after
+        violated, holding = 0, [0] * len(count)
+        for rest, (fine, bad) in left.items():
+            here = fine + bad if max(rest) > allowed[last] else bad
+            violated += here
+            for v, x in enumerate(rest):
+                holding[v] += here * x
+        logs = [_log_ratio(h * n, ways * rows[last] * s) for h, s in zip(holding, count, strict=True)]
+        given[[size == rows[last] for size in rows]] = logs
+    return _Violated(_log_ratio(violated, ways), given, exact=True)
+
+
+def _fillings(rest: tuple[int, ...], size: int, most: int) -> list[tuple[tuple[int, ...], int]]:
+    """Ways to take so many of what is left of each value, and how many rows each stands for; none if too many."""
+    found: list[tuple[tuple[int, ...], int, int]] = [((), size, 1)]
+    beyond = sum(rest)
+    for of in rest:
+        beyond -= of
+        found = [
+            ((*taken, x), wanted - x, weight * math.comb(of, x))
+            for taken, wanted, weight in found
+            for x in range(max(0, wanted - beyond), min(of, wanted) + 1)
+        ]
+        if len(found) > most:
+            return []
+    return [(taken, weight) for taken, _, weight in found]
+
+
+def _log_ratio(numerator: int, denominator: int) -> float:
+    """Logarithm of a ratio of whole numbers, 0 if they are equal."""
+    if not numerator:
+        return -math.inf
+    return 0.0 if numerator == denominator else math.log(numerator) - math.log(denominator)
+
+
+def _by_each_value(rows: LongArray, allowed: LongArray, count: tuple[int, ...]) -> _Violated:
+    """Deal each value out by itself, and take violations by different ones for independent given who holds what."""
+    n, values = int(rows.sum()), len(count)
+    log_violated = np.full(values, -np.inf)
+    # What the violation by a value says of who holds it, and of who holds another one.
+    own, other = np.full((values, len(rows)), -np.inf), np.full((values, len(rows)), -np.inf)
+    told: dict[int, int] = {}
+    for v, s in enumerate(count):
+        if s in told:
+            log_violated[v], own[v], other[v] = log_violated[told[s]], own[told[s]], other[told[s]]
+            continue
+        told[s] = v
+        if not (np.minimum(rows, s) > allowed).any():
+            continue
+        log_probability, log_expected = _violated(rows, allowed, s)
+        log_violated[v] = log_probability if log_probability < -1e-12 else 0.0  # certain, but for rounding
+        log_share = log_expected - np.log(rows)  # of who holds the value, where it is violated
+        own[v] = np.minimum(log_share + math.log(n) - math.log(s), 0.0)
+        if n > s:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                lacks = log_violated[v] + np.log1p(-np.exp(np.minimum(log_share - log_violated[v], 0.0)))
+            other[v] = np.minimum(lacks + math.log(n) - math.log(n - s), 0.0)
+    given = np.stack([_either(_log_any(other[:, i])[1], own[:, i]) for i in range(len(rows))])
+    return _Violated(_log_any(log_violated)[0], given, exact=False)
 
 
 def _violated(rows: LongArray, allowed: LongArray, sensitive: int) -> tuple[float, FloatArray]:
@@ -264,20 +335,16 @@ def _coefficients(one: FloatArray, other: FloatArray, at: LongArray) -> FloatArr
     return np.array([np.logaddexp.reduce(one[: r + 1] + other[r::-1]) for r in at.tolist()])
 
 
-def _of_any(parts: Parts, before: FloatArray, after: FloatArray, log_violated: FloatArray) -> FloatArray:
-    """Credibility where a part of any class violates; classes are independent given how often they hold the value."""
-    if np.isneginf(log_violated).all():
-        return before
-    violated, owner = np.exp(np.minimum(log_violated, 0.0)), parts.owner
-    everywhere, others = _log_any(np.minimum(log_violated, 0.0))
-    # Either the class itself violates, or it does not and another does.
-    itself = np.exp(log_violated - everywhere)[owner]
-    spared = np.maximum(before - after * violated[owner], 0.0)
-    return np.asarray(after * itself + spared * np.exp(others - everywhere)[owner])
+def _either(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Logarithm of the probability that one of two independent events happens."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.logaddexp(one, np.log1p(-np.exp(one)) + other))
 
 
 def _log_any(log_violated: FloatArray) -> tuple[float, FloatArray]:
-    """Logarithm of the probability that any class violates, and that any but each does."""
+    """Logarithm of the probability that any of independent events happens, and that any but each does."""
+    if np.isneginf(log_violated).all():
+        return -math.inf, log_violated
     violated = np.exp(log_violated)
     with np.errstate(divide="ignore"):
         log_spared = np.log1p(-violated)

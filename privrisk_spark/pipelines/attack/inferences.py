@@ -23,7 +23,7 @@ from privrisk_spark.pipelines.attack.links import compared_by, in_blocks
 from privrisk_spark.pipelines.attack.opened import Opened
 from privrisk_spark.pipelines.attack.protected import Protected, rows_in
 from privrisk_spark.pipelines.attack.transparent import by_minimality
-from privrisk_spark.planning.attacks import OTHERS, PROTECTED, alpha_of, attack_of, is_masked, minimal
+from privrisk_spark.planning.attacks import OTHERS, PROTECTED, alpha_of, attack_of, is_masked, why_not_minimal
 from privrisk_spark.planning.inference_findings import inferred, membership_bound, membership_found
 from privrisk_spark.results.inferences import Inference, MembershipFound
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_vocabularies, held_in
@@ -141,7 +141,8 @@ def of_records(run: Run, opened: Opened, protected: Protected, values: Values, i
         return  # That all values are missing tells nobody from others.
     yield from of_classes(run, values, i, vocabulary)
     bound = alpha_of(run.policy, vocabulary.name)
-    if "minimality" in asked.tried and bound is not None and minimal(run.policy, opened.levels):
+    refused = why_not_minimal(run.policy, opened.levels, manifest=opened.release.manifest, rows=protected.people.total)
+    if "minimality" in asked.tried and bound is not None and refused is None:
         alpha, k = bound
         yield from by_minimality(opened, protected, values.whole, i, vocabulary.name, alpha=alpha, k=k)
     if "composition" in asked.tried and asked.also:

@@ -43,6 +43,7 @@ from privrisk_spark.planning.attacks import (
     is_local,
     not_tried,
     weights_of,
+    why_not_minimal,
     why_not_transparent,
 )
 from privrisk_spark.planning.lakes import pin_tables
@@ -216,6 +217,7 @@ def judge(
             findings.inferences,
             findings.members,
             learned=bool(findings.learned),
+            minimality=why_not_minimal(policy, opened.levels, manifest=opened.release.manifest, rows=records),
             masks=masks_of(policy),
             local=is_local(opened.release.manifest, opened.levels),
         )

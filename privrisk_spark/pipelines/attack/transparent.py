@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from privrisk_spark.planning.attacks import PROTECTED, attack_of, compared_as_nu
 from privrisk_spark.planning.inference_findings import inferred
 from privrisk_spark.results.attacks import Attack
 from privrisk_spark.results.inferences import Inference
-from privrisk_spark.stages.attacking.classes import SensitiveClasses, finer_parts, released_parts, scheme_classes
+from privrisk_spark.stages.attacking.classes import SensitiveClasses, finer_parts, parts_of_classes, scheme_classes
 from privrisk_spark.stages.attacking.masked import bounds_of, collect_possible
 from privrisk_spark.stages.attacking.number_ends import values_of
 from privrisk_spark.stages.attacking.probabilistic import collect_owners
@@ -83,7 +84,7 @@ def by_minimality(
 ) -> Iterator[Inference]:
     """Believe more of values, as no scheme a step below in one attribute has met the condition.
 
-    Each of these schemes is tried, and each value: counted is of whom any of them tells more than is allowed. Schemes
+    Each of these schemes is tried: counted is of whom one of them tells more of some value than is allowed. Schemes
     further below had to fail where these do, and tell nothing more.
 
     Parameters
@@ -91,7 +92,7 @@ def by_minimality(
     opened : Opened
     protected : Protected
     shown : SensitiveClasses
-        Of the release.
+        Of the release, no row of which is suppressed.
     i : int
         Which of its sensitive columns.
     column : str
@@ -102,20 +103,21 @@ def by_minimality(
     assert opened.levels is not None
     trees, levels = list(opened.known.values()), [opened.levels[name] for name in opened.known]
     classes = scheme_classes(protected.people, protected.rows, trees, levels, key=PROTECTED)
-    released = classes.released[classes.member] > 0
-    exposed = np.zeros(int(released.sum()), dtype=np.bool_)
+    exposed = np.zeros(len(protected.people.rows), dtype=np.bool_)
+    telling = []
     for j in (j for j, level in enumerate(levels) if level):
-        parts = finer_parts(
-            protected.people, classes, trees, [*levels[:j], levels[j] - 1, *levels[j + 1 :]], key=PROTECTED
-        )
-        # Places of the parts among those of the released classes.
-        place = np.cumsum(classes.released[parts.owner] > 0) - 1
-        of_people = place[parts.member[released]]
-        for _, of_value in released_parts(parts, classes, shown, i):
-            exposed |= credibility(of_value, alpha=alpha, k=k, recoding="global").believed(alpha)[of_people]
-    if any(levels):
-        believed = found(exposed.astype(np.float64), protected.people.rows[released])
-        yield inferred("minimality", column, "exposed", believed, alpha=alpha)
+        finer = [*levels[:j], levels[j] - 1, *levels[j + 1 :]]
+        parts = finer_parts(protected.people, classes, trees, finer, key=PROTECTED)
+        learned = credibility(parts_of_classes(parts, classes, shown, i), alpha=alpha, k=k)
+        if learned is not None:
+            telling.append(learned.exact)
+            exposed |= learned.believed(alpha, len(parts.owner))[parts.member]
+    # What several schemes that may have failed tell together is more than each tells.
+    exact = len(telling) < 2 and all(telling)
+    believed = found(exposed.astype(np.float64), protected.people.rows)
+    yield replace(
+        inferred("minimality", column, "exposed", believed, alpha=alpha), status="tested" if exact else "heuristic"
+    )
 
 
 def by_repetition(run: Run, protected: Protected) -> list[Attack]:

@@ -14,7 +14,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, in_chunks
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.engine.value_codes import ValueCodes
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import BoolArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
@@ -354,37 +354,21 @@ def finer_parts(
     return FinerParts(classes.member[first], people, part)
 
 
-def released_parts(
-    parts: FinerParts, classes: SchemeClasses, shown: SensitiveClasses, i: int
-) -> Iterator[tuple[int, Parts]]:
-    """Put the parts of the released classes beside how often each of them holds each value of a sensitive column.
+def parts_of_classes(parts: FinerParts, classes: SchemeClasses, shown: SensitiveClasses, i: int) -> Parts:
+    """Put the parts of the classes next to how often each class holds each value of a sensitive column.
 
     Parameters
     ----------
     parts : FinerParts
     classes : SchemeClasses
+        All of them released, whole.
     shown : SensitiveClasses
         Of the release.
     i : int
         Which of its sensitive columns.
-
-    Yields
-    ------
-    tuple of (int, Parts)
-        Code of a value, and the parts, without those of classes that are not released. Values that no released class
-        holds are passed over.
     """
-    owner, rows = parts.owner, parts.people
-    released = classes.released > 0
-    number = np.cumsum(released) - 1
-    there = released[owner]
-    place = places_of(keys_of(shown.tuples.nodes), classes.tuples.nodes[released])
-    of_class = np.full(len(shown.tuples.rows), -1, dtype=np.int64)
-    of_class[place] = np.arange(len(place))
-    runs = shown.held[i]
-    at, m = of_class[runs.owner], int(released.sum())
-    for value in np.unique(runs.value[at >= 0]).tolist():
-        held = np.zeros(m, dtype=np.int64)
-        chosen = (runs.value == value) & (at >= 0)
-        held[at[chosen]] = runs.count[chosen]
-        yield value, Parts(number[owner[there]], rows[there], held)
+    # Classes are in the order of their nodes on both sides.
+    place = places_of(keys_of(shown.tuples.nodes), classes.tuples.nodes)
+    if not np.array_equal(place, np.arange(len(shown.tuples.rows))):
+        raise InternalError("The classes of a scheme are not those of the release.")
+    return Parts(parts.owner, parts.people, shown.held[i])

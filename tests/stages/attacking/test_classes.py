@@ -10,11 +10,11 @@ import pytest
 
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.value_codes import ValueCodes
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.linkage.inference import guessed
-from privrisk_spark.kernels.linkage.minimality import Parts, credibility
+from privrisk_spark.kernels.linkage.minimality import credibility
 from privrisk_spark.kernels.linkage.transparency import exact_links
 from privrisk_spark.stages.attacking.classes import (
     SensitiveClasses,
@@ -23,6 +23,7 @@ from privrisk_spark.stages.attacking.classes import (
     collect_sensitive_classes,
     finer_parts,
     matched,
+    parts_of_classes,
     scheme_classes,
     with_values,
 )
@@ -203,14 +204,16 @@ def test_finer_parts_are_what_a_class_was_made_of() -> None:
     top = AGE.height
     shown = Tuples(np.array([[ROOT, ULM], [ROOT, BONN]], dtype=np.int32), np.array([6, 6]))
     scheme = scheme_classes(KNOWN, shown, [AGE, CITY], [top, 0], key="attack")
-    parts = finer_parts(KNOWN, scheme, [AGE, CITY], [top - 1, 0], key="attack")
-    owner, people = parts.owner, parts.people
-    assert np.bincount(parts.member, KNOWN.rows).tolist() == people.tolist()
-    assert (owner[parts.member] == scheme.member).all()
+    finer = finer_parts(KNOWN, scheme, [AGE, CITY], [top - 1, 0], key="attack")
+    owner, people = finer.owner, finer.people
+    assert np.bincount(finer.member, KNOWN.rows).tolist() == people.tolist()
+    assert (owner[finer.member] == scheme.member).all()
     parts = [(scheme.tuples.nodes[c, 1], n) for c, n in zip(owner, people.tolist(), strict=True)]
     assert sorted(parts) == [(ULM, 1), (ULM, 5), (BONN, 2), (BONN, 4)]
-    flu = np.where(scheme.tuples.nodes[:, 1] == ULM, 1, 0)
-    found = credibility(Parts(owner, people, flu), alpha=0.5, recoding="global")
-    # One of six in Ulm has the flu; among five it would not be too many, so it is the one of high age.
-    np.testing.assert_allclose(found.after[people == 1], [1], atol=1e-12)
-    np.testing.assert_allclose(found.after[people != 1], 0, atol=1e-12)
+    shown = classes_of({(ROOT, ULM): [FLU] + 5 * [ASTHMA], (ROOT, BONN): 3 * [FLU] + 3 * [ASTHMA]})
+    told = parts_of_classes(finer, scheme, shown, 0)
+    assert (told.owner.tolist(), told.rows.tolist()) == (owner.tolist(), people.tolist())
+    # The one of high age in Ulm has some illness, which all of that part have.
+    assert credibility(told, alpha=0.85) is None
+    with pytest.raises(InternalError, match="not those of the release"):
+        parts_of_classes(finer, scheme, classes_of({(ROOT, ULM): [FLU]}), 0)
