@@ -6,8 +6,8 @@ and it is unlikely that she has heart disease, so that in her class of two illne
 Against a class with ``d`` values whoever knows ``d - 1`` false ones is certain. What is worst is that he knows those
 that help him most; what may be expected is that he knows a random choice from the values of the table.
 
-Status: *tested*; exact where every member holds one value. Where persons hold several, values count as if each were
-held by a person of his own, and only a value that all members hold is certain without being the only one.
+Status: *tested*; exact where every member holds one value. Individuals who hold several are those of
+:mod:`~privrisk_spark.kernels.linkage.individuals`.
 
 References
 ----------

@@ -8,8 +8,8 @@ An intruder who is a member himself takes his own row away first (external knowl
 with a heart attack, learns the illness of the two others).
 
 All numbers come from counts as whole numbers, so that ties are exact. Status: *tested*. They are exact where every
-member holds one value; where persons hold several, what is said without one's own row is computed as if a person were
-taken away with one value only (*heuristic*), as counts do not tell who holds which values together.
+member holds one value; individuals who hold several are those of
+:mod:`~privrisk_spark.kernels.linkage.individuals`.
 
 References
 ----------

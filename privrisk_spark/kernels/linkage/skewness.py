@@ -4,8 +4,8 @@ A class with values as diverse as one likes may make one of them far more probab
 hold values that are different and mean the same (similarity). With ``q`` the shares in somebody's class, and ``p``
 those in the table, the *gain* of a value is posterior over prior, ``q/p``.
 
-Status: *tested*. Where persons hold several values, shares are of the pairs of person and value, as in
-:mod:`privrisk_spark.kernels.classes.closeness`; what is counted are persons.
+Status: *tested*. Individuals who hold several values are those of
+:mod:`~privrisk_spark.kernels.linkage.individuals`.
 
 References
 ----------
@@ -73,9 +73,6 @@ class Gains:
     def exposed(self, factor: float, truth: SensitiveRuns | None = None) -> Found:
         """People whose own value has a gain above a factor.
 
-        Of persons with several values it is enough that one of these has. As counts do not tell who holds which values
-        together, these count as if no person held two of them, as far as there are so many persons (*heuristic*).
-
         Parameters
         ----------
         factor : float
@@ -89,10 +86,7 @@ class Gains:
             As :meth:`suspected`, or if there are not as many classes.
         """
         those, above = self.runs if truth is None else truth, _above(self.own, factor)
-        if those.persons is None:
-            return found(at_values(those, self.runs, above), those.count)
-        share = those.added(at_values(those, self.runs, above) * those.held_by)
-        return found(np.minimum(share, 1.0), those.members)
+        return found(at_values(those, self.runs, above), those.count)
 
 
 def gains(runs: SensitiveRuns, table: TableDistribution) -> Gains:

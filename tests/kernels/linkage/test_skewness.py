@@ -40,16 +40,6 @@ def test_gains_are_those_of_shares(classes: list[list[int]], factor: float) -> N
     assert (found.exposed(factor).correct, found.exposed(factor).tried) == (exposed, len(table))
 
 
-def test_persons_are_counted_and_not_their_values() -> None:
-    """Of 4 persons one holds 1 and 2, both rare in the table: 5 pairs, 4 persons, of whom 3 at most are exposed."""
-    runs = SensitiveRuns(np.array([0, 3]), np.array([0, 1, 2], dtype=np.int32), np.array([2, 2, 1]), np.array([4]))
-    found = gains(runs, TableDistribution(np.array([98, 2, 1]))).exposed(2.0)
-    assert (found.tried, found.correct) == (4, 3)
-    many = SensitiveRuns(np.array([0, 2]), np.array([1, 2], dtype=np.int32), np.array([3, 3]), np.array([4]))
-    found = gains(many, TableDistribution(np.array([90, 4, 3]))).exposed(2.0)
-    assert (found.tried, found.correct) == (4, 4)
-
-
 @given(CLASSES, st.data())
 def test_of_some_members_those_are_exposed_whose_value_gains(classes: list[list[int]], data: st.DataObject) -> None:
     some = [data.draw(st.lists(st.sampled_from(of), min_size=1, max_size=3)) for of in classes]

@@ -152,6 +152,8 @@ def test_other_jobs_are_looked_at(small: Path, tmp_path: Path) -> None:
     )
     code, document = found(str(attacked))
     assert (document["job"], code, keys(document)) == ("attack", 2, ["attack.protected.record_id"])
+    code, document = found(str(attacked), "--set=attack.intruder.levels.age=99")
+    assert (code, sorted(keys(document))) == (2, ["attack.intruder.levels.age", "attack.protected.record_id"])
     assert found(str(small), "--for=attack")[1]["faults"][0]["message"].startswith("attack.protected: 'published'")
     code, document = found(str(small), "--for=share")
     assert (code, keys(document)) == (2, ["sharing"])
