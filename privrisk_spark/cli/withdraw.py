@@ -9,6 +9,7 @@ import typer
 
 from privrisk_spark.cli.attempt import told_errors
 from privrisk_spark.cli.ledger_options import Date, Overrides, Policies, read
+from privrisk_spark.cli.printing import echo
 
 
 def withdraw(
@@ -29,12 +30,12 @@ def withdraw(
         policy, run, _ = read(policies, overrides, date, run_id)
         done = withdrawal.withdraw(policy, run, reason=reason, today=dt.datetime.now(dt.UTC).date())
     what = "Withdrew" if done.fresh else "Withdrawn before:"
-    typer.echo(f"{what} run id {done.run_id} from '{done.place}'.")
+    echo(f"{what} run id {done.run_id} from '{done.place}'.")
     if done.epsilon is not None:
-        typer.echo(f"  epsilon {done.epsilon} and delta {done.delta} stay spent")
+        echo(f"  epsilon {done.epsilon} and delta {done.delta} stay spent")
     if done.lake is not None:
-        typer.echo(
+        echo(
             f"  output.lake '{done.lake}' still holds its rows: publish a release in its place, then remove the old "
             "files (Delta: VACUUM; Iceberg: expire_snapshots and remove_orphan_files)"
         )
-    typer.echo("  copies that readers made are not reached")
+    echo("  copies that readers made are not reached")

@@ -17,7 +17,6 @@ from privrisk_spark.errors import printable
 from privrisk_spark.results.release import StageRecord
 from privrisk_spark.runs.terminal import Tasks, log_handler, shown
 from privrisk_spark.runs.verbosity import ASKED
-from privrisk_spark.storage.directories import is_directory
 from privrisk_spark.storage.documents import read, write_json
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
