@@ -135,6 +135,7 @@ def share(
     with named():
         from privrisk_spark.engine.session import held
         from privrisk_spark.engine.settings import fixed
+        from privrisk_spark.engine.sources import whole_rows_if_parsed
         from privrisk_spark.pipelines import share as pipeline
 
         day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
@@ -142,7 +143,7 @@ def share(
         own = with_edges(with_frame(policy, profiles is not None), edges is not None)
         with directory_for(output, "share") as (where, private):
             place = pipeline.check_output(own, where)
-            friends = None if edges is None else fixed(edges)
+            friends = None if edges is None else whole_rows_if_parsed(fixed(edges))
             first = edges if profiles is None else profiles
             with held(first, f"privrisk share {own.run.name}", encrypt=False) as (spark, given):
                 if private is not None:

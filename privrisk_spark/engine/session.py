@@ -22,6 +22,7 @@ from privrisk_spark.engine.fast.start import started
 from privrisk_spark.engine.java_logging import write_configuration
 from privrisk_spark.engine.settings import ENCRYPTION, REQUIRED, as_required, check_encryption, encrypts, fixed
 from privrisk_spark.engine.source_files import much_for_java
+from privrisk_spark.engine.sources import whole_rows_if_parsed
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.directories import is_file
 from privrisk_spark.storage.local_directory import LocalDirectory, places
@@ -96,7 +97,7 @@ def held(
         PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
         given = None if table is None else fixed(table)
         stack.enter_context(as_required(spark))
-        yield spark, given
+        yield spark, None if given is None else whole_rows_if_parsed(given)
 
 
 def existing() -> SparkSession | None:

@@ -78,6 +78,39 @@ def computed(value: Column, name: str) -> Column:
 _COMPUTED = "privrisk.computed"
 
 
+def whole_rows(frame: DataFrame) -> DataFrame:
+    """Return a frame of which all columns are read for every row, whatever columns a query asks for.
+
+    Spark reads only the columns that a query uses. It drops a malformed line of CSV or JSON (``DROPMALFORMED``) or
+    fails on it (``FAILFAST``) only if it reads the damaged columns. Without this function, the rows of such a table
+    depend on the columns that a stage asks for.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Left as it is if two columns have one name, which is refused later.
+    """
+    names = frame.columns
+    if not names or len(set(names)) < len(names):
+        return frame
+    # The condition is always true, but the optimizer does not know it and keeps all columns. ``coalesce`` ends at the
+    # first value, so of most rows one length is computed.
+    lengths = [F.length(column(name).cast("string")) for name in names]
+    return frame.where(F.coalesce(*lengths, F.lit(0)) >= 0)
+
+
+def whole_rows_if_parsed(frame: DataFrame) -> DataFrame:
+    """Return :func:`whole_rows` of a frame of an unknown reader, unless all its files describe themselves.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Of a catalog, or given by a caller. One that was computed before reads no files any more.
+    """
+    parsed = any(not urlparse(uri).path.endswith((".parquet", ".orc", ".avro")) for uri in frame.inputFiles())
+    return whole_rows(frame) if parsed else frame
+
+
 def scan(
     table: Table | None,
     frame: DataFrame,

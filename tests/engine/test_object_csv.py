@@ -100,6 +100,18 @@ def test_rows_are_those_of_sparks_reader(
     same(marked, by_spark)
 
 
+def test_object_csv_frame_with_damaged_lines_returns_same_rows_for_each_subset_of_columns(
+    spark: SparkSession, endpoint: str, tmp_path: Path
+) -> None:
+    del endpoint
+    _, uri = put(tmp_path / "t", {"a.csv": b'x,y,z\n1,2,3\n1\n1,2,3,4\n,,\n"1,2\n1,2,"3"4"\n'})
+    frame = object_csv_frame(spark, Table(path=uri, format="csv", options={"header": True}), key="table")
+    whole = frame.toArrow().to_pylist()
+    assert frame.count() == len(whole) == 6
+    for chosen in (["x"], ["y"], ["z"], ["z", "x"], ["y", "z"]):
+        assert frame.select(chosen).toArrow().to_pylist() == [{name: row[name] for name in chosen} for row in whole]
+
+
 def test_several_files_compressed_ones_and_columns_in_the_names_of_directories(
     spark: SparkSession, endpoint: str, tmp_path: Path
 ) -> None:

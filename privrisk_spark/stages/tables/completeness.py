@@ -19,7 +19,7 @@ from privrisk_spark.engine.object_csv import object_csv_frame
 from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.engine.plain_lines import collect_plain
 from privrisk_spark.engine.source_files import check_files, path_for_spark
-from privrisk_spark.engine.sources import column
+from privrisk_spark.engine.sources import column, whole_rows
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.facts import FilesRead
@@ -103,6 +103,7 @@ def _collect_damaged(spark: SparkSession, table: Table, frame: DataFrame, key: s
         options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": damaged}
         schema = T.StructType([*frame.schema.fields, T.StructField(damaged, T.StringType())])
         rows = spark.read.format(table.format).options(**options).schema(schema).load(path_for_spark(table))
+        rows = whole_rows(rows)
     texts = [field.name for field in frame.schema.fields if isinstance(field.dataType, T.StringType)]
     # One flat expression: hundreds of columns are no deeper a plan than one.
     garbled = F.contains(F.concat_ws("", *[column(name) for name in texts]), F.lit(REPLACEMENT))

@@ -28,7 +28,7 @@ from privrisk_spark.engine.source_files import (
     refuse_java_directory,
     refuse_others,
 )
-from privrisk_spark.engine.sources import as_texts, dictionary_of, plain_frame, scan
+from privrisk_spark.engine.sources import as_texts, dictionary_of, plain_frame, scan, whole_rows, whole_rows_if_parsed
 from privrisk_spark.errors import EngineError, Fault, HierarchyError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -109,7 +109,7 @@ def read(
         if table.catalog:
             if private:
                 _refuse_parsed_texts(spark, table.catalog, where)
-            return spark.table(table.catalog)
+            return whole_rows_if_parsed(spark.table(table.catalog))
         options = {name: str(value) for name, value in table.options.items()}
         if private and table.format.lower() == "csv":
             options |= _LINE_BY_LINE
@@ -122,6 +122,8 @@ def read(
             frame = object_csv_frame(spark, table, key=key)
         if frame is None:
             frame = spark.read.format(table.format).options(**options).load(path_for_spark(table))
+            if any(name.lower() == "mode" and value.lower() != "permissive" for name, value in options.items()):
+                frame = whole_rows(frame)
         frame.schema  # noqa: B018 - a lazy reader fails here
     except (PySparkException, Py4JJavaError) as error:
         condition = _condition(error)

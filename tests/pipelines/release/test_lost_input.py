@@ -56,6 +56,22 @@ def test_a_cut_line_is_refused_unless_the_policy_says_what_to_do(
     assert ran.manifest["input"]["rows"] == {"expected": None, "processed": 60}
 
 
+def test_a_release_of_a_table_with_dropped_lines_holds_none_of_them(
+    privrisk: Privrisk, small: Path, tmp_path: Path
+) -> None:
+    """The damage is in a column that no stage reads."""
+    table = tmp_path / "table.csv"
+    table.write_text(table.read_text().replace(";Ulm;a\n", ";Ulm\n"))
+    cut = table.read_text().count(";Ulm\n")
+    assert cut > 1
+    dropped = "--set=columns.diagnosis={role: insensitive, action: drop}"
+    ran = privrisk(str(small), dropped, "--set=table.options.mode=DROPMALFORMED")
+    assert ran.code == 0, ran.err
+    assert ran.manifest["rows"] == 60 - cut
+    assert ran.manifest["input"]["malformed_lines"] == cut
+    assert ran.manifest["input"]["rows"] == {"expected": None, "processed": 60 - cut}
+
+
 def test_a_damaged_page_is_named_with_its_column(privrisk: Privrisk, small: Path, parts: Path) -> None:
     """In a task, which reads the file itself: the error arrives as what it is."""
     file = parts / "part-1.parquet"

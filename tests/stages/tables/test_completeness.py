@@ -205,3 +205,19 @@ def test_malformed_lines_that_shall_fail_are_an_error_of_the_input(spark, tmp_pa
     error = fails(lambda: read(spark, given, key="table").toArrow())
     assert isinstance(error, InputError)
     assert "canary" not in str(error)
+
+
+def test_typed_table_with_cut_line_is_refused(spark, tmp_path):
+    """The damage is in a column of numbers, which is not looked at for lost letters."""
+    (tmp_path / "t.csv").write_text("a;b;c\nx;1;1\ny;2;2\nz;3\n")
+    table = Table(path=str(tmp_path / "t.csv"), format="csv", options={**CSV, "inferSchema": True})
+    with pytest.raises(SchemaError, match="1 lines are cut"):
+        opened(spark, table)
+
+
+def test_typed_table_without_texts_is_counted(spark, tmp_path):
+    (tmp_path / "t.csv").write_text("a;b\n1;1\n2;2\n3\n")
+    table = Table(
+        path=str(tmp_path / "t.csv"), format="csv", options={**CSV, "inferSchema": True, "mode": "PERMISSIVE"}
+    )
+    assert opened(spark, table)[1].malformed == 1

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import itertools
 import math
 from decimal import Decimal
 from typing import Any
@@ -11,10 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from chispa import assert_df_equality
 from naive_records import by, layouts, policy_of, quasi, together
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.session import held
+from privrisk_spark.engine.settings import input_files
 from privrisk_spark.engine.value_codes import resolve
 from privrisk_spark.errors import HierarchyError, InputError, SchemaError
 from privrisk_spark.policy.policy import Table
@@ -580,3 +585,100 @@ def test_what_is_wrong_with_a_dictionary_is_named(spark, tmp_path):
 
         with pytest.raises(error, match=message):
             use()
+
+
+# ------------------------------------------------------------------------------------------ malformed lines
+
+LINES = 'a,b,c,d\n1,2,3,x\n1,2,3,y\n1,2\n\n   \n1\n1,2,3,z,9\n,,,\n"1,2,3,q\n1,zz,3,w\n1,2,3,"u"v"\n'
+OBJECTS = (
+    '{"a":1,"b":2,"c":{"x":1}}\n{"a":1,"b":"zz","c":{"x":1}}\n{"a":1,"b"\n\n{"a":1,"b":3,"c":{"x":"u"}}\n[1]\n'
+    '{"a":1} zz\n{"a":4,"b":5,"c":null}\n'
+)
+
+
+def every_subset(frame: Any) -> dict[tuple[int, ...], Any]:
+    """Return the rows of each subset of columns; an error in place of rows that cannot be read."""
+    found: dict[tuple[int, ...], Any] = {}
+    for size in range(len(frame.columns) + 1):
+        for chosen in itertools.combinations(range(len(frame.columns)), size):
+            try:
+                rows = frame.select(*(frame.columns[i] for i in chosen)).collect() if chosen else frame.count()
+            except (PySparkException, Py4JJavaError):
+                rows = "error"
+            found[chosen] = rows if isinstance(rows, str | int) else [tuple(row) for row in rows]
+    return found
+
+
+def assert_same_rows(frame: Any) -> Any:
+    found = every_subset(frame)
+    whole = found[tuple(range(len(frame.columns)))]
+    for chosen, rows in found.items():
+        if whole == "error":
+            assert rows == "error", chosen
+        else:
+            expected = [tuple(row[i] for i in chosen) for row in whole] if chosen else len(whole)
+            assert rows == expected, chosen
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("mode", "rows"),
+    [("PERMISSIVE", 9), ("permissive", 9), ("DROPMALFORMED", 5), ("dropmalformed", 5), ("FAILFAST", 0)],
+)
+def test_read_csv_in_each_mode_returns_same_rows_for_each_subset_of_columns(spark, tmp_path, mode, rows):
+    (tmp_path / "t.csv").write_text(LINES)
+    table = Table(path=str(tmp_path / "t.csv"), format="csv", options={"header": True, "MODE": mode})
+    found = assert_same_rows(read(spark, table, key="table"))
+    assert found == "error" if mode == "FAILFAST" else len(found) == rows
+
+
+@pytest.mark.parametrize(("mode", "rows"), [("PERMISSIVE", 9), ("DROPMALFORMED", 4), ("FAILFAST", 0)])
+@pytest.mark.parametrize("opened", ["catalog", "given"])
+def test_typed_csv_of_catalog_or_caller_returns_same_rows_for_each_subset_of_columns(
+    spark, tmp_path, opened, mode, rows
+):
+    (tmp_path / "t.csv").write_text(LINES)
+    parsed = spark.read.schema("a int, b int, c int, d string").options(header=True, mode=mode).csv(str(tmp_path))
+    if opened == "given":
+        with held(parsed, "test", encrypt=False) as (_, frame):
+            found = assert_same_rows(frame)
+    else:
+        parsed.createOrReplaceTempView("lines_to_parse")
+        try:
+            found = assert_same_rows(read(spark, Table(catalog="lines_to_parse"), key="dictionary"))
+        finally:
+            spark.catalog.dropTempView("lines_to_parse")
+    assert found == "error" if mode == "FAILFAST" else len(found) == rows
+
+
+@pytest.mark.parametrize(("mode", "rows"), [("PERMISSIVE", 7), ("DROPMALFORMED", 3), ("FAILFAST", 0)])
+def test_typed_json_of_catalog_returns_same_rows_for_each_subset_of_columns(spark, tmp_path, mode, rows):
+    (tmp_path / "t.json").write_text(OBJECTS)
+    parsed = spark.read.schema("a int, b int, c struct<x: int>").options(mode=mode).json(str(tmp_path / "t.json"))
+    parsed.createOrReplaceTempView("objects_to_parse")
+    try:
+        found = assert_same_rows(read(spark, Table(catalog="objects_to_parse"), key="table"))
+    finally:
+        spark.catalog.dropTempView("objects_to_parse")
+    assert found == "error" if mode == "FAILFAST" else len(found) == rows
+
+
+def test_parquet_of_caller_is_read_by_column(spark, tmp_path):
+    """Columns nobody asks for are not read: of a wide table this is most of its bytes."""
+    pq.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / "t.parquet")
+    given = spark.read.parquet(str(tmp_path))
+    with held(given, "test", encrypt=False) as (_, frame):
+        assert frame is given
+
+
+def test_held_frame_of_another_session_is_computed_once_and_still_names_its_files(spark, tmp_path):
+    (tmp_path / "t.csv").write_text(LINES)
+    usual = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        given = spark.read.options(header=True, mode="DROPMALFORMED").csv(str(tmp_path))
+        with held(given, "test", encrypt=False) as (_, frame):
+            assert len(assert_same_rows(frame)) == 5
+            assert input_files(frame) == given.inputFiles() != []
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", usual)
