@@ -19,6 +19,7 @@ from benchmarks import (
     growth,
     hospital,
     hundred_million,
+    jobs,
     kanon,
     lattice_nodes,
     linkage,
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {
     "growth": growth.run,
     "hospital": hospital.run,
     "hundred-million": hundred_million.run,
+    "jobs": jobs.run,
     "kanon": kanon.run,
     "cluster": cluster.run,
     "cluster-apart": cluster_apart.run,
@@ -59,6 +61,8 @@ BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {
 
 _COLUMNS = {
     "rows": ("rows", "{:,}"),
+    "exit": ("exit", "{}"),
+    "memory_to_lean": ("memory to lean", "{:.1f}"),
     "dictionary_rows": ("dictionary", "{:,}"),
     "lattice_nodes": ("nodes", "{:,}"),
     "attributes": ("k", "{}"),

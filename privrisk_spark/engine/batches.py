@@ -21,7 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.failures import carried
 from privrisk_spark.storage.directories import make
@@ -216,6 +217,25 @@ def _numbered(keys: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
     """Number of each key in the order in which they occur, and how many there are."""
     encoded = pa.array(keys).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), max(len(encoded.dictionary), 1 if len(keys) else 0)
+
+
+BROADCAST_BYTES = 2**26
+"""Memory of a frame, about, up to which every task may hold all of it in a join."""
+
+
+def broadcast_small(frame: DataFrame, rows: int) -> DataFrame:
+    """Mark a side of a join to be broadcast if it is small in memory; otherwise the join shuffles both sides.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        In files, as it is computed for the broadcast.
+    rows : int
+        It has, so that the decision does not depend on an estimate of Spark's.
+    """
+    words = sum(5 if isinstance(field.dataType, T.StringType) else 1 for field in frame.schema.fields)
+    # A row of the hash table: its words, again those that are joined by, pointers and the bits of missing values.
+    return F.broadcast(frame) if 8 * (2 * words + 6) * rows <= BROADCAST_BYTES else frame
 
 
 def part_name(suffix: str) -> str:

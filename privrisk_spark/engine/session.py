@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from privrisk_spark.engine.fast.local import settings as fast_settings
 from privrisk_spark.engine.fast.start import started
 from privrisk_spark.engine.java_logging import write_configuration
-from privrisk_spark.engine.settings import ENCRYPTION, REQUIRED, as_required, check_encryption, encrypts, fixed
+from privrisk_spark.engine.settings import ENCRYPTION, JOINS, REQUIRED, as_required, check_encryption, encrypts, fixed
 from privrisk_spark.engine.source_files import much_for_java
 from privrisk_spark.engine.sources import whole_rows_if_parsed
 from privrisk_spark.policy.dictionaries import Table
@@ -126,7 +126,7 @@ def build(name: str, *, retries: bool = False, reads: bool = False) -> SparkSess
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     remote, submitted = "SPARK_REMOTE" in os.environ, "SPARK_ENV_LOADED" in os.environ
-    settings = dict(REQUIRED)
+    settings = {**REQUIRED, **JOINS}
     if not remote:
         settings[ENCRYPTION] = "true"
         settings |= fast_settings(local=not submitted, reads=reads)

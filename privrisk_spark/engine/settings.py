@@ -56,6 +56,17 @@ REQUIRED: Mapping[str, str] = {
 }
 """What every run relies on: not a user's choice."""
 
+JOINS: Mapping[str, str] = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
+}
+"""Set for every run: Spark does not choose itself which side of a join every task holds.
+
+Its estimate is the size of compressed files, or nothing for rows that tasks read. A table of millions of rows then
+seems small, and does not fit the driver. Stages mark what is broadcast
+(:func:`privrisk_spark.engine.batches.broadcast_small`). No value depends on these settings.
+"""
+
 ENCRYPTION = "spark.io.encryption.enabled"
 """Of what Spark spills, shuffles and broadcasts to local disks; Java reads it once, at its start."""
 
@@ -90,7 +101,7 @@ _HELD: dict[str, _Held] = {}
 
 
 def differing(spark: SparkSession) -> dict[str, str]:
-    """Return the settings that are not as required, with their values.
+    """Return the settings that values depend on and that are not as required, with their values.
 
     Parameters
     ----------
@@ -101,11 +112,16 @@ def differing(spark: SparkSession) -> dict[str, str]:
     dict of setting to value
         ``not set`` where this Spark has no value for it.
     """
-    found = {name: _value(spark, name) for name in REQUIRED}
+    return _differing(spark, REQUIRED)
+
+
+def _differing(spark: SparkSession, asked: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with other values than asked for."""
+    found = {name: _value(spark, name) for name in asked}
     return {
         name: "not set" if value is None else value
         for name, value in found.items()
-        if value is None or value.lower() != REQUIRED[name].lower()
+        if value is None or value.lower() != asked[name].lower()
     }
 
 
@@ -189,7 +205,7 @@ def fixed(table: DataFrame) -> DataFrame:
     spark = table.sparkSession
     with _record(spark) as held:
         with _CHANGED:
-            changed = {name: value or "the default" for name, value in held.before.items()}
+            changed = {name: value or "the default" for name, value in held.before.items() if name in REQUIRED}
             own = changed if held.runs else differing(spark)
             if not own:
                 return table
@@ -259,15 +275,16 @@ def _record(spark: SparkSession) -> Iterator[_Held]:
 
 
 def _set(spark: SparkSession, held: _Held) -> None:
-    for name, value in differing(spark).items():
+    asked = {**REQUIRED, **JOINS}
+    for name, value in _differing(spark, asked).items():
         before = spark.conf.get(name, None)
         try:
-            spark.conf.set(name, REQUIRED[name])
+            spark.conf.set(name, asked[name])
         except PySparkException as error:
             rule = (
-                f"must be {REQUIRED[name]} for a run, and this session does not let it be set "
+                f"must be {asked[name]} for a run, and this session does not let it be set "
                 f"({error.getCondition() or type(error).__name__}). Got {value}; build the session with "
-                f".config('{name}', '{REQUIRED[name]}')"
+                f".config('{name}', '{asked[name]}')"
             )
             raise ConfigError([Fault(name, rule)]) from None
         # What refers to another setting is a default, and no value that could be set.

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from deltalake import DeltaTable
 from floors import measured, run_here
 
@@ -27,6 +28,7 @@ from benchmarks import (
     fmdp,
     growth,
     hundred_million,
+    jobs,
     measures,
     object_store,
     persons,
@@ -36,6 +38,7 @@ from benchmarks import (
 from benchmarks.floor import floor
 from benchmarks.measure import Measured, measure
 from privrisk_spark.kernels.adversary.process import solve
+from privrisk_spark.policy.reading import parse
 
 
 def result(name: str = "growth", *, seconds: float, peak: float, **parameters) -> case_study.Result:
@@ -488,3 +491,40 @@ def test_a_variable_can_be_taken_away(monkeypatch):
     shown = [sys.executable, "-S", "-c", "import os; print(os.environ.get('MARK'))"]
     assert measure(shown).output == "here\n"
     assert measure(shown, environment={"MARK": None}).output == "None\n"
+
+
+def test_jobs_are_measured_once_and_a_failure_is_a_line_of_the_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PRIVRISK_ADULT", str(tmp_path / "none"))
+    chosen = {name: jobs.JOBS[name] for name in ("release-risk", "fit", "apply", "assess-release")}
+    monkeypatch.setattr(jobs, "JOBS", chosen)
+    commands = []
+
+    def run(words, **more):
+        if words[1:3] == ["-m", "benchmarks.jobs"]:
+            return measure(words, **more)
+        commands.append(words[3:])
+        code = int(words[3] == "assess")
+        return Measured(2.0, 100.0, 2.0, code, "", "the reason" if code else "")
+
+    monkeypatch.setattr(jobs, "measure", run)
+    assert command.main(["jobs", "--rows", "500", "--cache", str(tmp_path)]) == 0
+    lines = capsys.readouterr()
+    assert [line.split()[0] for line in lines.out.splitlines()[1:]] == list(chosen)
+    assert "assess-release ended with exit code 1: the reason" in lines.err
+    assert [one[0] for one in commands] == ["release", "fit", "approve", "release", "assess"]
+    policies = [yaml.safe_load(Path(one[1]).read_text()) for one in commands if one[0] == "fit"]
+    assert policies[0]["table"]["record_id"] == "id"
+    # A second call measures nothing again.
+    assert command.main(["jobs", "--rows", "500", "--cache", str(tmp_path)]) == 0
+    assert len(commands) == 5
+
+
+@pytest.mark.parametrize("name", jobs.JOBS)
+def test_the_policy_of_each_job_is_valid(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRIVRISK_ADULT", str(tmp_path / "none"))
+    data = jobs.prepare(20, tmp_path / "cache")
+    written = []
+    monkeypatch.setattr(jobs, "measure", lambda words, **_: written.append(words) or Measured(1, 1, 1, 0, "", ""))
+    (tmp_path / name).mkdir()
+    jobs._run(name, jobs.JOBS[name], data, tmp_path, 20)
+    parse(yaml.safe_load(Path(written[-1][4]).read_text()), releasing="release" in written[-1])

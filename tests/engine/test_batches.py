@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from privrisk_spark.engine import batches
 from privrisk_spark.engine.batches import (
     Batches,
     Scratch,
+    broadcast_small,
     compact,
     decoded,
     grouped,
@@ -28,6 +30,7 @@ from privrisk_spark.engine.batches import (
     together,
     write_ipc,
 )
+from privrisk_spark.engine.settings import as_required
 
 LONGS = [0, 1, -1, 2**31, -(2**62), 2**62, -(2**63), 2**63 - 1]
 
@@ -171,3 +174,37 @@ def test_scratch_keeps_frames_and_facts(spark, tmp_path):
     assert {part["huge"] for part in parts} == {2**2000}
     assert {part["infinite"] for part in parts} == {math.inf}
     assert sorted(part["name"] for part in parts) == sorted(path.name for path in (tmp_path / "parts").iterdir())
+
+
+# ------------------------------------------------------------------------------------------------ joins
+
+
+def join_of(frame: Any) -> tuple[str, str]:
+    """Return the join that Spark ran, and the side it built a table of (nothing where it sorted both)."""
+    frame.collect()
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    (line,) = (line for line in plan.split("== Initial Plan ==")[0].splitlines() if "Join" in line)
+    side = re.search("BuildLeft|BuildRight", line)
+    return line.split("Join")[0].split()[-1], "" if side is None else side.group()
+
+
+@pytest.mark.parametrize("rows", [10, 10**9])
+def test_join_of_rows_that_tasks_read_broadcasts_only_what_is_marked_as_small(spark, tmp_path, rows):
+    """Spark takes rows that tasks read for a few bytes: it would broadcast the table."""
+    name = write_ipc(pa.table({"a": np.arange(20) % 10}), at(tmp_path))
+    table = materialized(spark, at(tmp_path), [name], T.StructType([T.StructField("a", T.LongType())])).frame()
+    Scratch(spark, tmp_path).write_frame(spark.range(10).selectExpr("id as a", "id + 1 as b"), "few")
+    few = spark.read.parquet(str(tmp_path / "few"))
+    assert join_of(table.join(few, "a", "inner"))[0] == "BroadcastHash", "the hazard is gone; so may be the settings"
+    with as_required(spark):
+        joined = table.join(broadcast_small(few, rows), "a", "left")
+        assert join_of(joined) == (("BroadcastHash", "BuildRight") if rows == 10 else ("SortMerge", ""))
+        assert join_of(table.join(few, "a", "inner")) == ("SortMerge", "")
+
+
+def test_texts_count_for_what_they_take_in_memory(spark):
+    """A frame that compresses well is not small."""
+    numbers, texts = spark.range(1), spark.createDataFrame([("a",)], "a string")
+    rows = batches.BROADCAST_BYTES // 100
+    assert "ResolvedHint" in broadcast_small(numbers, rows)._jdf.queryExecution().analyzed().toString()
+    assert "ResolvedHint" not in broadcast_small(texts, rows)._jdf.queryExecution().analyzed().toString()

@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from privrisk_spark.engine import settings
-from privrisk_spark.engine.settings import ENCRYPTION, REQUIRED, as_required, check_encryption, differing, fixed
+from privrisk_spark.engine.settings import ENCRYPTION, JOINS, REQUIRED, as_required, check_encryption, differing, fixed
 from privrisk_spark.errors import BusyError, ConfigError
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ def test_settings_are_set_and_put_back_after_an_error_too() -> None:
 
 
 def test_a_session_that_has_them_is_left_alone() -> None:
-    spark = session(dict(REQUIRED))
+    spark = session({**REQUIRED, **JOINS})
     with as_required(spark):
         pass
-    assert not set(spark.conf.log) & set(REQUIRED)
+    assert not set(spark.conf.log) & {*REQUIRED, *JOINS}
 
 
 def test_the_last_of_nested_runs_puts_back_also_by_another_object_of_the_session() -> None:
@@ -102,15 +102,16 @@ def test_runs_that_overlap_in_two_threads_put_back_once() -> None:
     assert spark.conf.given == FOREIGN
 
 
-@pytest.mark.parametrize("name", REQUIRED)
+@pytest.mark.parametrize("name", [*REQUIRED, *JOINS])
 def test_what_cannot_be_set_is_refused_by_name_and_nothing_is_left_changed(name: str) -> None:
-    given = dict.fromkeys(REQUIRED, "another")
+    asked = {**REQUIRED, **JOINS}
+    given = dict.fromkeys(asked, "another")
     spark = session(given, static=(name,))
     with pytest.raises(ConfigError) as caught, as_required(spark):
         raise AssertionError("it must not run")
     said = str(caught.value)
-    assert f"{name}: must be {REQUIRED[name]}" in said
-    assert f"Got another; build the session with .config('{name}', '{REQUIRED[name]}')" in said
+    assert f"{name}: must be {asked[name]}" in said
+    assert f"Got another; build the session with .config('{name}', '{asked[name]}')" in said
     assert spark.conf.given == given
     assert not settings._HELD
 
@@ -153,7 +154,9 @@ def test_a_frame_is_computed_by_its_own_settings_only_where_they_differ() -> Non
     assert frame.zones == ["Asia/Tokyo"]
     usual = Frame(session(dict(REQUIRED)))
     fixed(usual)  # type: ignore[arg-type]
-    assert not usual.zones
+    with as_required(usual.sparkSession):
+        fixed(usual)  # type: ignore[arg-type]
+    assert not usual.zones, "how Spark joins changes no value"
     assert not settings._HELD
 
 
@@ -237,10 +240,12 @@ def foreign(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def test_spark_takes_and_gives_back_every_setting(foreign: SparkSession) -> None:
-    before = {name: foreign.conf.get(name, None) for name in REQUIRED}
+    names = [*REQUIRED, *JOINS]
+    before = {name: foreign.conf.get(name, None) for name in names}
     with as_required(foreign):
         assert not differing(foreign)
-    assert {name: foreign.conf.get(name, None) for name in REQUIRED} == before
+        assert {name: foreign.conf.get(name) for name in JOINS} == JOINS
+    assert {name: foreign.conf.get(name, None) for name in names} == before
     assert foreign.conf.get("privrisk.settings", None) is None
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, report
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, broadcast_small, grouped, report
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.engine.quiet import quiet
 from privrisk_spark.kernels.arrays import IntArray, LongArray
@@ -162,9 +162,10 @@ def collect_sample_of_persons(
     if n < 2:
         return None
     cut = _cut(n, training, held_out)
-    numbered = records.frame().sparkSession.createDataFrame(
+    drawn = records.frame().sparkSession.createDataFrame(
         pa.table([some.column(0), pa.array(np.arange(n))], [schemas.ENTITY, _NUMBER])
     )
+    numbered = broadcast_small(drawn, n)
     learned_from = pairs.join(numbered.where(F.col(_NUMBER) < cut), schemas.ENTITY).select(_NUMBER, *known, *own)
     table = learned_from.orderBy(_NUMBER, *known, *own).toArrow()
     tried = numbered.where(F.col(_NUMBER) >= cut)

@@ -20,13 +20,14 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, Scratch, in_chunks
+from privrisk_spark.engine.batches import Batches, Scratch, broadcast_small, in_chunks
 from privrisk_spark.engine.counts import SpreadVectors
 from privrisk_spark.errors import InternalError
 from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.counting.cells import CellSpace
 
 _ATTRIBUTE, _CLASS = "attribute", "class"
+_FREQUENT = "frequent-"
 
 Materialize = Callable[[DataFrame, str], DataFrame]
 """Writes a frame once under a name and reads it back; given by who may act."""
@@ -299,7 +300,7 @@ def frequent_cells(
             shorter = tally.gathered(_prefixes(frame, space, slot, tally.name), names)
             sums = tally.gathered(_expanded(shorter, space, tally, slot=slot, pack=False), prefix)
             enough = tally.counted(sums, prefix).where(F.col(schemas.N_ROWS) >= least).select(*prefix)
-            frequent = materialize(enough, f"frequent-{slot}")
+            frequent = materialize(enough, f"{_FREQUENT}{slot}")
         frame = _expanded(frame, space, tally, slot=slot, pack=False)
         frame = tally.gathered(frame if last else _with_prefix_in(frame, frequent, space, slot), names)
     return tally.counted(frame, names).where(F.col(schemas.N_ROWS) >= least)
@@ -325,6 +326,11 @@ def collect_frequent_cells(
     DataFrame
         As :func:`frequent_cells` returns it, from files.
     """
+
+    def materialize(frame: DataFrame, name: str) -> DataFrame:
+        held = scratch.write_frame(frame, name)
+        return broadcast_small(held, held.count()) if name.startswith(_FREQUENT) else held
+
     space = collect_frequent(spread.vectors, space, least, entities=spread.entities)
-    found = frequent_cells(spread.vectors, space, least, materialize=scratch.write_frame, entities=spread.entities)
+    found = frequent_cells(spread.vectors, space, least, materialize=materialize, entities=spread.entities)
     return space, scratch.write_frame(found, "frequent")

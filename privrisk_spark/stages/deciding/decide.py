@@ -16,7 +16,17 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import PARTS, Batches, decoded, grouped, in_chunks, part_name, report, write_ipc
+from privrisk_spark.engine.batches import (
+    PARTS,
+    Batches,
+    broadcast_small,
+    decoded,
+    grouped,
+    in_chunks,
+    part_name,
+    report,
+    write_ipc,
+)
 from privrisk_spark.engine.counts import StoredAttacker
 from privrisk_spark.engine.decided import Decide, Decided, WeightColumns, floats, history_of, integers
 from privrisk_spark.engine.fingerprints import fingerprints, present
@@ -418,12 +428,15 @@ def value_numbers(values: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 
 def join_decisions(
-    encoded: DataFrame, decided: DataFrame, *, k: int, n_weights: int, more: Sequence[str] = ()
+    encoded: DataFrame, decided: DataFrame, *, distinct: int, k: int, n_weights: int, more: Sequence[str] = ()
 ) -> DataFrame:
-    """Give every row the decision of its distinct record, which ``more`` columns may tell apart; no key is null."""
+    """Give every row the decision of its distinct record, which ``more`` columns may tell apart; no key is null.
+
+    Every task holds all decisions if there are few ``distinct`` records; otherwise both sides are shuffled.
+    """
     keys = [*schemas.codes(k), *schemas.weights(n_weights), *more]
     added = [name for name in decided.columns if name not in {*keys, schemas.N_ROWS}]
     left = encoded.alias("e")
-    right = decided.select(*keys, *added).alias("d")
+    right = broadcast_small(decided.select(*keys, *added), distinct).alias("d")
     same = [F.col(f"e.{key}").eqNullSafe(F.col(f"d.{key}")) for key in keys]
     return left.join(right, same).select("e.*", *[F.col(f"d.{name}") for name in added])

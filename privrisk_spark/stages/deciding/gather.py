@@ -84,8 +84,9 @@ def collect_decisions(
     if history and not stored:
         raise not_held(policy.dictionaries[0].key, "shuffle")
     records = scratch.write_frame(vectors_of_table(encoded, k, weights.n, history), "records")
+    distinct = records.count()
     if stored:
-        tasks = max(2, -(-records.count() // DECISIONS_PER_TASK))
+        tasks = max(2, -(-distinct // DECISIONS_PER_TASK))
         spread_out = Batches.of_frame(records.repartition(tasks))
         decide_chunk = deciding(disclosure, procedure, attacker, k=k, weights=weights)
         on_distinct = decided(spread_out, decide_chunk, k=k, gaps=True).frame()
@@ -99,5 +100,5 @@ def collect_decisions(
 
         found = partial(decided_table, disclosure=disclosure, search=procedure, k=k, weights=weights, schema=schema)
         on_distinct = lookup.collect_asked(records, asked, again=False).each(found, schema)
-    joined = join_decisions(encoded.frame(), on_distinct, k=k, n_weights=weights.n, more=history)
+    joined = join_decisions(encoded.frame(), on_distinct, distinct=distinct, k=k, n_weights=weights.n, more=history)
     return Batches.of_frame(joined), partial(Decided.of_columns, k=k), None

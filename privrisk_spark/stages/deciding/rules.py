@@ -116,15 +116,18 @@ class Meeting:
         These rows, or their distinct records with ``n_rows``.
     counts : StoredAttacker or AskedCounts
         Counts every task can hold, or those that come to each chunk of records.
+    distinct : int
+        Distinct records; 0 where the records are the rows.
     """
 
     reader: Reader
     encoded: Batches
     records: Batches
     counts: StoredAttacker | AskedCounts
+    distinct: int = 0
 
     @classmethod
-    def collect_by_plan(cls, inputs: RuleInputs, encoded: Batches, ask: Ask) -> Meeting:
+    def collect_by_plan(cls, inputs: RuleInputs, encoded: Batches, ask: Ask, *, costly: bool = False) -> Meeting:
         """Bring them together by the plan of the counts.
 
         Parameters
@@ -133,17 +136,21 @@ class Meeting:
         encoded : Batches
         ask : callable
             Which cells will be looked up, where not all are counted.
+        costly : bool
+            Whether it takes long to evaluate a record. By default the distinct records of each chunk are evaluated,
+            which takes less time than to join each row with its record.
         """
         scratch, reader = inputs.scratch, inputs.reader
         stored = [counts for counts in inputs.counted if isinstance(counts, StoredCounts)]
-        if stored and all(counts.plan == "dense" for counts in stored):
+        if stored and (not costly or all(counts.plan == "dense" for counts in stored)):
             return cls(reader, encoded, encoded, StoredAttacker.of(inputs.policy, stored))
-        distinct = vectors_of_table(encoded, reader.k, reader.weights.n, reader.chosen_in(encoded.schema))
-        records = scratch.write_frame(distinct, "records")
+        vectors = vectors_of_table(encoded, reader.k, reader.weights.n, reader.chosen_in(encoded.schema))
+        records = scratch.write_frame(vectors, "records")
+        distinct = records.count()
         if stored:
-            tasks = max(2, -(-records.count() // RECORDS_PER_TASK))
+            tasks = max(2, -(-distinct // RECORDS_PER_TASK))
             held = StoredAttacker.of(inputs.policy, stored)
-            return cls(reader, encoded, Batches.of_frame(records.repartition(tasks)), held)
+            return cls(reader, encoded, Batches.of_frame(records.repartition(tasks)), held, distinct)
         (lookup,) = [counts for counts in inputs.counted if not isinstance(counts, StoredCounts)]
         space = lookup.space
 
@@ -152,7 +159,9 @@ class Meeting:
             vectors = ask(rows, reader.levels(table))
             return cells_at(space, rows.codes, [np.zeros(rows.codes.shape, dtype=np.int8), *vectors])
 
-        return cls(reader, encoded, Batches.of_frame(records), lookup.collect_asked(records, asked, again=True))
+        return cls(
+            reader, encoded, Batches.of_frame(records), lookup.collect_asked(records, asked, again=True), distinct
+        )
 
     def facts(self, measure: Measure) -> DataFrame:
         """Return PARTS, the facts of every chunk."""
@@ -211,7 +220,9 @@ class Meeting:
             if self.records is self.encoded:
                 return self.encoded, decide_chunk
             of_records = decided(self.records, decide_chunk, k=k, gaps=gaps).frame()
-        joined = join_decisions(self.encoded.frame(), of_records, k=k, n_weights=reader.weights.n, more=more)
+        joined = join_decisions(
+            self.encoded.frame(), of_records, distinct=self.distinct, k=k, n_weights=reader.weights.n, more=more
+        )
         return Batches.of_frame(joined), partial(Decided.of_columns, k=k)
 
 
@@ -260,7 +271,8 @@ def collect_rule(inputs: RuleInputs, encoded: Batches, rule: Rule) -> tuple[Batc
             del levels
             return min_risk(disclosure, attacker, rows.codes, exposure, most, **rows.given)
 
-        return *Meeting.collect_by_plan(inputs, encoded, looked_up).decided(of_record, gaps=True), None
+        meeting = Meeting.collect_by_plan(inputs, encoded, looked_up, costly=True)
+        return *meeting.decided(of_record, gaps=True), None
     reader = inputs.reader
     order = collect_last_cell(encoded, reader, exposure, rule, list(inputs.hierarchies))
 
@@ -294,7 +306,7 @@ def _collect_best(inputs: RuleInputs, encoded: Batches, wanted: BestListedRule) 
             found.append({"utility": utility.to_dict(), "risks": [Moments.of(r, times).to_dict() for r in means]})
         return {"rules": found}
 
-    meeting = Meeting.collect_by_plan(inputs, encoded, looked_up)
+    meeting = Meeting.collect_by_plan(inputs, encoded, looked_up, costly=True)
     parts = [json.loads(facts) for facts in meeting.facts(measure).toArrow().column("facts").to_pylist()]
     of_rule = [[part["rules"][i]["utility"] for part in parts] for i in range(len(rules))]
     utilities = [folded_dicts(Moments.empty(), utility).mean for utility in of_rule]

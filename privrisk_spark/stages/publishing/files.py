@@ -33,6 +33,7 @@ from privrisk_spark.engine.batches import (
     CHUNK_ROWS,
     PARTS,
     Batches,
+    broadcast_small,
     compact,
     in_chunks,
     part_name,
@@ -195,7 +196,7 @@ def with_labels(classes: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> Dat
     for i, hierarchy in enumerate(hierarchies.values()):
         lookup = node_labels(classes.sparkSession, hierarchy)
         lookup = lookup.select(F.col("node").alias(f"node{i}"), F.col("label").alias(f"label{i}"))
-        named = named.join(F.broadcast(lookup), F.col(f"n{i}") == F.col(f"node{i}"), "left")
+        named = named.join(broadcast_small(lookup, hierarchy.n_nodes), F.col(f"n{i}") == F.col(f"node{i}"), "left")
     labels = [F.col(f"label{i}").alias(attribute) for i, attribute in enumerate(hierarchies)]
     return named.select(*labels, *more)
 

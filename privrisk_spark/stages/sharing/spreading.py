@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, part_name, report
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, broadcast_small, in_chunks, part_name, report
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.sharing.diffusion import (
@@ -77,7 +77,8 @@ def collect_spread(
             f"sharing.model.{key}: the series has {len(series.weights):,} steps, one join of Spark each, and at most "
             f"{MOST_STEPS:,} are begun. Choose less, leak: stochastic, or computation: whole."
         )
-    edges = scratch.write_frame(edges_of(scratch, ground.network), "spread-edges")
+    all_edges = scratch.write_frame(edges_of(scratch, ground.network), "spread-edges")
+    edges = broadcast_small(all_edges, all_edges.count())
     asked = scratch.write_frame(_asked(scratch, ground, table, exposure), "spread-asked")
     amounts = _distinct(asked).withColumn("amount", F.lit(whole_unit()))
     terms = []
@@ -88,7 +89,8 @@ def collect_spread(
             amounts = step(amounts, edges, leak=leak, rate=rate)
     # Both sums below are of these: no term is weighed twice, and one join keeps what is asked for.
     ended = scratch.write_frame(_united(terms).groupBy("v", "user").agg(F.sum("part").alias("part")), "spread-ended")
-    reached = ended.join(asked.select("v", "user").where("user >= 0"), ["v", "user"], "left_semi")
+    wanted = broadcast_small(asked.select("v", "user").where("user >= 0"), asked.count())
+    reached = ended.join(wanted, ["v", "user"], "left_semi")
     whole = ended.groupBy("v").agg(F.sum("part").alias("part")).select("v", F.col("v").alias("user"), "part")
     return FromStoredSpread(
         _collect_values(scratch, ground, reached, "spread", of_units),

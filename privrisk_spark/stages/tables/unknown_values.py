@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
-from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.batches import Scratch, broadcast_small
 from privrisk_spark.engine.csv_tables import write_csv
 from privrisk_spark.engine.schemas import node_labels
 from privrisk_spark.engine.sources import text
@@ -34,7 +34,7 @@ def write_unknown_values(scratch: Scratch, table: DataFrame, name: str, hierarch
         .where(F.col("value").isNotNull())
         .groupBy("value")
         .count()
-        .join(F.broadcast(leaves), F.col("value") == F.col("label"), "left_anti")
+        .join(broadcast_small(leaves, hierarchy.n_leaves), F.col("value") == F.col("label"), "left_anti")
     )
     listed = values.coalesce(1).sortWithinPartitions("value")
     return write_csv(scratch, listed, "unknown_values"), values.count()

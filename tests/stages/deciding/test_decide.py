@@ -336,10 +336,11 @@ def test_decisions_do_not_depend_on_the_layout_nor_on_joining_back(spark, tmp_pa
     weights = columns_of(policy)
     direct = [decided_frame(rows, task, counts, k=3, weights=weights) for rows in encoded]
     joined = []
-    for rows in encoded[1:]:
+    # The size decides whether the decisions are broadcast, and nothing else.
+    for rows, size in zip(encoded[1:], itertools.cycle([10, 10**9])):
         records = Batches.of_frame(vectors_of_table(rows, 3, weights.n).repartition(2))
         on_distinct = decided_frame(records, task, counts, k=3, weights=weights)
-        joined.append(join_decisions(rows.frame(), on_distinct, k=3, n_weights=weights.n))
+        joined.append(join_decisions(rows.frame(), on_distinct, distinct=size, k=3, n_weights=weights.n))
     assert joined[0].columns == direct[0].columns
     wanted, *others = [by("record_id", rows) for rows in together([*direct, *joined])]
     assert len(wanted) == len(ROWS) + 9
