@@ -145,6 +145,15 @@ def commit_to_lake(policy: Policy, place: Workplace, manifest: Mapping[str, Any]
         location = table.location
         if not location.remote:
             permissions.make_public(Path(location.path), table.key)
+        others = table.others(release.date)
+        if others:
+            LOGGER.warning(
+                "output.lake: the table holds %d data files that no release wrote, such as rows that another program "
+                "added. This release replaces them. If they are needed, restore them from the table's version before "
+                "run id %s",
+                others,
+                place.run_id,
+            )
         version = table.commit(release, newest=newest, releases=lambda: _releases(place.output))
     except Exception:
         LOGGER.warning(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 
 from privrisk_spark.storage.lakes.delta import is_delta, opened_delta
 from privrisk_spark.storage.lakes.footers import plain
-from privrisk_spark.storage.lakes.release_table import ReleaseTable, TableRelease, open_to_all
+from privrisk_spark.storage.lakes.release_table import OF_RELEASE, ReleaseTable, TableRelease, open_to_all
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.opening import open_store
 
@@ -27,8 +26,6 @@ __all__ = ["DeltaReleases"]
 
 _KNOWN: Final = {"appendOnly", "invariants", "timestampNtz", "vacuumProtocolCheck", "v2Checkpoint"}
 """Features of a writer that files which are there already can be added under."""
-
-_OURS: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-[0-9a-f]{16}-part-[0-9]{5,}\.parquet")
 
 
 @dataclass(frozen=True)
@@ -113,14 +110,18 @@ class DeltaReleases(ReleaseTable["DeltaTable", "list[AddAction]"]):
             open_to_all(*(Path(self.location.path, name) for name in names))
 
     def _refuse_place(self) -> None:
-        others = [entry.name for entry in open_store(self.location).entries() if not _OURS.fullmatch(entry.name)]
+        others = [entry.name for entry in open_store(self.location).entries() if not OF_RELEASE.fullmatch(entry.name)]
         if others:
             raise self.asked.fault(
                 f"holds files and is no Delta table ('{others[0]}'); name a directory that is empty or not there."
             )
 
-    def _holds_rows(self, table: DeltaTable) -> bool:
-        return bool(table.file_uris())
+    def _files_of(self, table: DeltaTable, date: str | None = None) -> Iterable[str]:
+        by = self.date_column
+        if by is None or date is None:
+            return table.file_uris()
+        actions = pa.table(table.get_add_actions(flatten=False)).to_pylist()
+        return [action["path"] for action in actions if str((action.get("partition") or {}).get(by)) == date]
 
     def _reasons(self, table: DeltaTable) -> Iterable[str]:
         protocol, metadata = table.protocol(), table.metadata()

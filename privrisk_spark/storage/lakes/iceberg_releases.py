@@ -141,8 +141,8 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
             raise self._away(error) from None
         return self._place(str(table.location()))
 
-    def _holds_rows(self, table: Table) -> bool:
-        return any(True for _ in self._files(table))
+    def _files_of(self, table: Table, date: str | None = None) -> Iterator[str]:
+        return (str(file.file_path) for file in self._files(table, date))
 
     def _reasons(self, table: Table) -> Iterator[str]:
         from pyiceberg.transforms import IdentityTransform
@@ -248,23 +248,24 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
         if table is None:
             properties[_NAMES] = of.schema().name_mapping.model_dump_json()
         transaction.set_properties(properties)
-        day = (dt.date.fromisoformat(release.date) - _EPOCH).days
-        before = [] if table is None else list(self._files(table))
+        before = [] if table is None else list(self._files(table, release.date))
+        day = None if self.date_column is None else _day(release.date)
         with transaction.update_snapshot(snapshot_properties=said).overwrite() as update:
             for file in before:
-                if self.date_column is None or file.partition[0] == day:
-                    update.delete_data_file(file)
+                update.delete_data_file(file)
             for path, source in zip(uploaded.paths, release.files, strict=True):
-                update.append_data_file(_data_file(path, source, None if self.date_column is None else day, of))
+                update.append_data_file(_data_file(path, source, day, of))
         transaction.commit_transaction()
         self._open(release.digest, uploaded.paths)
         return int(update.snapshot_id)
 
-    def _files(self, table: Table) -> Iterator[DataFile]:
-        snapshot = table.current_snapshot()
+    def _files(self, table: Table, date: str | None = None) -> Iterator[DataFile]:
+        """Its files; of one date only if it is given and each date has its rows."""
+        snapshot, every = table.current_snapshot(), self.date_column is None or date is None
         for manifest in () if snapshot is None else snapshot.manifests(table.io):
             for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
-                yield entry.data_file
+                if every or entry.data_file.partition[0] == _day(date):
+                    yield entry.data_file
 
     def _open(self, digest: str, copied: tuple[str, ...]) -> None:
         """Let everyone read what the commit has written on this machine."""
@@ -284,6 +285,10 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
             file = place_of(self.asked, path, 0)
             if isinstance(file, str):
                 open_to_all(Path(file).parent)
+
+
+def _day(date: str) -> int:
+    return (dt.date.fromisoformat(date) - _EPOCH).days
 
 
 class _AsLookedAt:

@@ -6,6 +6,7 @@ on the version that was looked at, or not at all, so that no two of them mix.
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +23,7 @@ from privrisk_spark.storage.lakes.footers import known, plain
 from privrisk_spark.storage.lakes.snapshot import Asked
 from privrisk_spark.storage.locations import Location
 
-__all__ = ["CameBetween", "ReleaseTable", "TableRelease", "open_to_all", "schema_of"]
+__all__ = ["OF_RELEASE", "CameBetween", "ReleaseTable", "TableRelease", "open_to_all", "schema_of"]
 
 _PUBLIC_FILE: Final = 0o644
 _PUBLIC_DIRECTORY: Final = 0o755
@@ -31,6 +32,9 @@ _ATTEMPTS: Final = 12
 
 _OF_PROGRAMS: Final = (AssertionError, AttributeError, LookupError, NameError, NotImplementedError, TypeError)
 """What no table says and no store: somebody's program is wrong, and trying again would hide it."""
+
+OF_RELEASE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-[0-9a-f]{16}-part-[0-9]{5,}\.parquet")
+"""Names of the files of releases: :meth:`TableRelease.name_of`, or that after the number of an attempt."""
 
 T = TypeVar("T")
 """A table of the format, as its package opens it."""
@@ -116,6 +120,15 @@ class ReleaseTable(ABC, Generic[T, U]):
         table = self._opened()
         return table is not None and self._has(table, digest)
 
+    def others(self, date: str) -> int:
+        """Count the data files that no release wrote and that a release of a date replaces.
+
+        They hold rows of another writer, or rows of a release that another program wrote anew.
+        """
+        table = self._opened()
+        names = () if table is None else self._files_of(table, date)
+        return sum(OF_RELEASE.fullmatch(name.rpartition("/")[2]) is None for name in names)
+
     def commit(
         self, release: TableRelease, *, newest: Callable[[], bool], releases: Callable[[], Iterable[str]]
     ) -> int | None:
@@ -197,8 +210,8 @@ class ReleaseTable(ABC, Generic[T, U]):
         """Refuse a place where no table can be made."""
 
     @abstractmethod
-    def _holds_rows(self, table: T) -> bool:
-        """Tell whether there are files in it."""
+    def _files_of(self, table: T, date: str | None = None) -> Iterable[str]:
+        """Return the addresses of its data files; of one date only if it is given and each date has its rows."""
 
     @abstractmethod
     def _reasons(self, table: T) -> Iterable[str]:
@@ -223,7 +236,7 @@ class ReleaseTable(ABC, Generic[T, U]):
         if table is None:
             self._refuse_place()
             return
-        if self._holds_rows(table) and not any(self._has(table, digest) for digest in releases()):
+        if any(True for _ in self._files_of(table)) and not any(self._has(table, digest) for digest in releases()):
             raise self.asked.fault(
                 "holds rows, and no release of this output.path: a release would replace them. Name another "
                 f"{self._named}, or delete the rows by a commit if they may go."

@@ -92,6 +92,13 @@ class Lake:
         else:
             lakes.map_names(lakes.iceberg_snapshots(self.root / "lake", rows))
 
+    def append(self, rows: pa.Table) -> None:
+        """Add rows as another program does."""
+        if self.form == "delta":
+            write_deltalake(self.root / "lake", rows, mode="append")
+        else:
+            lakes.catalog(self.root / "lake").load_table("lake.table").append(rows)
+
     def empty(self) -> None:
         if self.form == "delta":
             DeltaTable(self.root / "lake").delete()
@@ -403,3 +410,18 @@ def test_where_each_date_has_its_rows_a_late_release_comes_into_its_own(
         again = ran(run_id, day)
         assert again.code == 0, again.err
     assert of_each_day() == [("2026-11-20", "a"), ("2026-11-21", "b"), ("2026-11-22", "d")]
+
+
+def test_release_warns_of_rows_that_another_program_added(
+    privrisk: Privrisk, table: Path, tmp_path: Path, of: Lake
+) -> None:
+    said = "the table holds 1 data files that no release wrote"
+    first = released(privrisk, "risk", table, tmp_path / "x", of.key())
+    assert first.code == 0, first.err
+    of.append(pa.table({"age": ["x"], "city": ["y"]}))
+    second = released(privrisk, "risk", table, tmp_path / "x", of.key(), run_id="r2")
+    assert second.code == 0, second.err
+    assert said in second.err
+    assert said not in first.err
+    third = released(privrisk, "risk", table, tmp_path / "x", of.key(), run_id="r3")
+    assert said not in third.err, "the rows are replaced"

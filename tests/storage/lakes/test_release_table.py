@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
 import os
@@ -368,6 +369,20 @@ def test_rows_that_are_no_release_of_the_output_stay(lake: Lake, files: Path) ->
     with pytest.raises(SchemaError, match="holds rows, and no release of"):
         commit(table, other)
     assert lake.costs() == [1]
+
+
+@pytest.mark.parametrize("by", [None, "day"])
+def test_others_counts_the_files_that_another_writer_added(lake: Lake, files: Path, by: str | None) -> None:
+    table, first = lake.at(by), release(files, "r1", 1)
+    assert table.others(first.date) == 0, "there is no table"
+    commit(table, first)
+    assert table.others(first.date) == 0
+    for day in ("2026-11-21", "2026-11-22"):
+        rows = pa.table({"age": ["x"], "cost": pa.array([9.0])})
+        lake.make(rows if by is None else rows.append_column(by, pa.array([dt.date.fromisoformat(day)])))
+    assert table.others(first.date) == (2 if by is None else 1), "those that a release of the date replaces"
+    commit(table, release(files, "r2", 2), first)
+    assert table.others(first.date) == 0
 
 
 @pytest.mark.parametrize(
