@@ -7,7 +7,10 @@ must not depend on one row (docs/private-releases.md).
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +24,7 @@ from privrisk_spark.engine.plain_lines import collect_plain
 from privrisk_spark.engine.source_files import check_files, path_for_spark
 from privrisk_spark.engine.sources import column, whole_rows
 from privrisk_spark.errors import SchemaError
-from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.dictionaries import GIVEN, Table
 from privrisk_spark.results.facts import FilesRead
 
 try:
@@ -56,13 +59,18 @@ def collect_files_read(
     Returns
     -------
     FilesRead or None
-        None for a table of a catalog or of another file system.
+        None for a table of another file system.
 
     Raises
     ------
     SchemaError
         Naming table and number of rows.
     """
+    if table.catalog == GIVEN:
+        return None
+    if table.catalog is not None and table.pinned is None:
+        read = len(set(frame.inputFiles()))
+        return FilesRead(expected=read, processed=read, version=_collect_version(spark, table.catalog))
     files = check_files(table, key=key, columns=())  # those that are looked at were when it was opened
     if private or table.path is None or table.format.lower() not in _PARSED:
         return files
@@ -87,6 +95,29 @@ def collect_files_read(
             f"U+FFFD, which stands for such); give the right {key}.options.encoding, or mend them."
         )
     return None if files is None else replace(files, malformed=malformed, garbled=garbled)
+
+
+def _collect_version(spark: SparkSession, name: str) -> dict[str, Any]:
+    """Return the table of a catalog, and as far as its connector tells them its format and version or snapshot."""
+    found: dict[str, Any] = {"catalog": name}
+    with suppress(PySparkException, Py4JJavaError):
+        described = spark.sql("DESCRIBE TABLE EXTENDED IDENTIFIER(:name)", args={"name": name})
+        told = described.where(F.col("col_name") == "Provider").select("data_type").toArrow().column(0).to_pylist()
+        if not told:  # a view
+            return found
+        form = found["format"] = told[-1].lower()
+        if form == "iceberg":
+            versions = spark.table(f"{name}.snapshots")
+            version, committed = F.col("snapshot_id").alias("snapshot"), F.col("committed_at")
+        elif form == "delta" and re.fullmatch(r"\w+(\.\w+)*", name):  # it goes into a statement
+            versions = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1")
+            version, committed = F.col("version"), F.col("timestamp")
+        else:
+            return found
+        newest = versions.orderBy(committed.desc()).select(version, committed.cast("string").alias("committed"))
+        for row in newest.limit(1).toArrow().to_pylist():
+            found |= row
+    return found
 
 
 def _collect_damaged(spark: SparkSession, table: Table, frame: DataFrame, key: str) -> tuple[int, int]:

@@ -221,3 +221,15 @@ def test_typed_table_without_texts_is_counted(spark, tmp_path):
         path=str(tmp_path / "t.csv"), format="csv", options={**CSV, "inferSchema": True, "mode": "PERMISSIVE"}
     )
     assert opened(spark, table)[1].malformed == 1
+
+
+def test_collect_files_read_of_a_catalog_table_states_its_name_format_and_files(spark, tmp_path):
+    spark.sql(f"CREATE TABLE rows_of_catalog USING parquet LOCATION '{tmp_path}/rows' AS SELECT 1 AS a")
+    spark.table("rows_of_catalog").createOrReplaceTempView("view_of_catalog")
+    try:
+        for name, form in (("rows_of_catalog", {"format": "parquet"}), ("view_of_catalog", {})):
+            found = opened(spark, Table(catalog=name))[1]
+            assert found == FilesRead(1, 1, version={"catalog": name, **form})
+    finally:
+        spark.catalog.dropTempView("view_of_catalog")
+        spark.sql("DROP TABLE rows_of_catalog")
