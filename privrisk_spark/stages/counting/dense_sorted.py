@@ -338,7 +338,10 @@ def _refuse_values(
         return
     wrong = sum(part["wrong"] for part in parts)
     if wrong:
-        raise SchemaError(f"{one.key}.weight: must be a whole number, not negative, and {wrong:,} rows have none such.")
+        raise SchemaError(
+            f"{one.key}.weight: must be a whole number from 0 to {MOST_PEOPLE - 1:,} (below 2^53), and {wrong:,} rows "
+            "have none such."
+        )
     if not total:
         raise SchemaError(f"{one.key}: it has no rows.")
     if total >= MOST_PEOPLE:

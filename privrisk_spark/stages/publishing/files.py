@@ -190,7 +190,10 @@ def _write_rows(tables: Iterable[pa.Table], directory: PartDirectory, name: str)
 
 
 def with_labels(classes: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> DataFrame:
-    """Nodes ``n<i>`` replaced by labels under the attributes' names; other columns follow."""
+    """Nodes ``n<i>`` replaced by labels under the attributes' names; other columns follow.
+
+    Another column of an attribute's name is named with ``_`` after it.
+    """
     more = [name for name in classes.columns if name not in schemas.nodes(len(hierarchies))]
     named = classes
     for i, hierarchy in enumerate(hierarchies.values()):
@@ -198,7 +201,14 @@ def with_labels(classes: DataFrame, hierarchies: Mapping[str, Hierarchy]) -> Dat
         lookup = lookup.select(F.col("node").alias(f"node{i}"), F.col("label").alias(f"label{i}"))
         named = named.join(broadcast_small(lookup, hierarchy.n_nodes), F.col(f"n{i}") == F.col(f"node{i}"), "left")
     labels = [F.col(f"label{i}").alias(attribute) for i, attribute in enumerate(hierarchies)]
-    return named.select(*labels, *more)
+    taken, others = {*hierarchies}, []
+    for name in more:
+        free = name
+        while free in taken:
+            free += "_"
+        taken.add(free)
+        others.append(F.col(name).alias(free))
+    return named.select(*labels, *others)
 
 
 def files_for(output: Output, rows: int) -> int:

@@ -72,6 +72,9 @@ _LINE_BY_LINE = {
 }
 """Reader options under which every line of a CSV file is one row or none, whatever it and the others hold."""
 
+_ROW_INDEX = "_tmp_metadata_row_index"
+"""Column by which Spark's reader of Parquet asks for the number of each row."""
+
 _SELF_DESCRIBING = ("parquet", "orc", "delta", "iceberg")
 """Providers of tables of a catalog whose rows are told apart by their format and not by what they hold."""
 
@@ -105,22 +108,22 @@ def read(
     named = table.catalog or without_credentials(table.path or "")
     where = f"{key}.{'catalog' if table.catalog else 'path'}: '{named}'"
     files = check_files(table, key=key, columns=columns)
+    frame: DataFrame | None = None
     try:
         if table.catalog:
             if private:
                 _refuse_parsed_texts(spark, table.catalog, where)
-            return whole_rows_if_parsed(spark.table(table.catalog))
-        options = {name: str(value) for name, value in table.options.items()}
-        if private and table.format.lower() == "csv":
-            options |= _LINE_BY_LINE
-        frame = None
-        if not in_object_store(table):
+            frame = whole_rows_if_parsed(spark.table(table.catalog))
+        elif not in_object_store(table):
             frame = plain_frame(spark, table)
         elif table.format.lower() == "parquet":
             frame = object_frame(spark, table, key=key)
         elif not private:  # lines that are too long are no rows there, to Spark's reader alone
             frame = object_csv_frame(spark, table, key=key)
         if frame is None:
+            options = {name: str(value) for name, value in table.options.items()}
+            if private and table.format.lower() == "csv":
+                options |= _LINE_BY_LINE
             frame = spark.read.format(table.format).options(**options).load(path_for_spark(table))
             if any(name.lower() == "mode" and value.lower() != "permissive" for name, value in options.items()):
                 frame = whole_rows(frame)
@@ -136,9 +139,14 @@ def read(
             )
         how = "" if table.catalog else f" as {table.format}"
         raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
+    if _ROW_INDEX in frame.columns:
+        raise SchemaError(
+            f"{where} has the column '{_ROW_INDEX}', a name that Spark uses itself for the numbers of rows: it would "
+            "read numbers of rows, or no file at all. Rename the column."
+        )
     if files is not None:
         refuse_others(files, frame.inputFiles(), table=table, key=key)
-    elif not local_files(table):
+    elif table.catalog is None and not local_files(table):
         refuse_java_directory(frame.inputFiles(), table=table, key=key)
     return frame
 

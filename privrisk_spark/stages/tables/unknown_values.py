@@ -16,6 +16,7 @@ from privrisk_spark.errors import Fault, HierarchyError, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
+from privrisk_spark.stages.tables.encode import MOST_WEIGHT
 
 
 def write_unknown_values(scratch: Scratch, table: DataFrame, name: str, hierarchy: Hierarchy) -> tuple[Path, int]:
@@ -91,8 +92,10 @@ def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], 
             raise SchemaError([missing_forbidden(name, facts.nulls[name])])
     for name, rows in facts.bad_weights.items():
         if rows:
+            sampled = name == policy.table.weight
+            below, fix = (f" below {MOST_WEIGHT:,.0f}", "; divide all by one number") if sampled else ("", "")
             raise SchemaError(
-                f"columns.{name}: a weight must be a non-negative number, and {rows:,} rows have none such."
+                f"columns.{name}: a weight must be a non-negative number{below}, and {rows:,} rows have none such{fix}."
             )
     if facts.null_entities:
         raise SchemaError(

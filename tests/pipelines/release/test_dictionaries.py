@@ -403,11 +403,11 @@ def test_sampling_weights_stand_beside_the_rows(privrisk: Privrisk, policy: Any,
     assert facts["weighted population of the released class with the least (min F_k)"] == pytest.approx(least)
     assert facts["weighted population of all classes"] == pytest.approx(sum(float(r["share"]) for r in ROWS))
     rows = [dict(row) for row in ROWS]
-    rows[7]["share"] = "-1"
+    rows[7]["share"], rows[8]["share"] = "-1", str(2**62)
     write(tmp_path / "table.csv", rows)
     broken = privrisk(str(given), "--run-id", "two")
     assert broken.code == 2
-    assert "columns.share: a weight must be a non-negative number, and 1 rows" in broken.err
+    assert "columns.share: a weight must be a non-negative number below 1,000,000,000, and 2 rows" in broken.err
 
 
 def test_the_cases_differ(tmp_path: Path) -> None:

@@ -26,12 +26,14 @@ from privrisk_spark.engine.decided import Decided
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.schemas import node_labels
 from privrisk_spark.engine.sources import scan
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.numeric.fingerprint import of_counts, of_tuples
 from privrisk_spark.kernels.numeric.moments import risk_bins
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.results.facts import DecisionFacts, InputFacts
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude
 from privrisk_spark.stages.publishing import measure, uniqueness
+from privrisk_spark.stages.publishing.files import with_labels
 from privrisk_spark.stages.publishing.measure import decision_facts, measure_release
 from privrisk_spark.stages.tables.encode import duplicates, materialize
 from privrisk_spark.stages.tables.materialize import input_facts
@@ -375,3 +377,10 @@ def test_node_labels_hold_every_node_once(spark):
     for hierarchy in HIERARCHIES.values():
         rows = node_labels(spark, hierarchy).toArrow().to_pylist()
         assert [(row["node"], row["label"]) for row in rows] == list(enumerate(hierarchy.labels))
+
+
+def test_with_labels_of_attributes_named_as_other_columns_keeps_both(spark):
+    frame = spark.createDataFrame([(0, 7, 2.5)], "n0 int, rows long, population double")
+    named = with_labels(frame, {"rows": Hierarchy.from_paths("rows", [("a", "b")])})
+    assert named.columns == ["rows", "rows_", "population"]
+    assert named.toArrow().to_pylist() == [{"rows": "a", "rows_": 7, "population": 2.5}]

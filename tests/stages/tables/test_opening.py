@@ -663,6 +663,19 @@ def test_typed_json_of_catalog_returns_same_rows_for_each_subset_of_columns(spar
     assert found == "error" if mode == "FAILFAST" else len(found) == rows
 
 
+@pytest.mark.parametrize("values", [["u", "v"], [7, 8]])
+def test_read_of_a_column_that_spark_uses_itself_names_the_column(spark, tmp_path, values):
+    """Spark would fail on texts, and put numbers of rows in the place of numbers."""
+    pq.write_table(pa.table({"_tmp_metadata_row_index": values, "b": [1, 2]}), tmp_path / "t.parquet")
+    spark.read.parquet(str(tmp_path / "t.parquet")).createOrReplaceTempView("row_numbers")
+    try:
+        for table in (Table(path=str(tmp_path / "t.parquet")), Table(catalog="row_numbers")):
+            with pytest.raises(SchemaError, match="has the column '_tmp_metadata_row_index', a name that Spark uses"):
+                read(spark, table, key="table")
+    finally:
+        spark.catalog.dropTempView("row_numbers")
+
+
 def test_parquet_of_caller_is_read_by_column(spark, tmp_path):
     """Columns nobody asks for are not read: of a wide table this is most of its bytes."""
     pq.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / "t.parquet")
