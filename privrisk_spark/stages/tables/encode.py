@@ -6,30 +6,34 @@ The only place that sees foreign types, missing values and values outside a hier
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession, Window
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
-from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, in_chunks, report, write_ipc
-from privrisk_spark.engine.fingerprints import fingerprints, one_chunk, text_bytes
+from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.schemas import ID
-from privrisk_spark.engine.sources import column, scan
+from privrisk_spark.engine.sources import scan
 from privrisk_spark.engine.value_codes import ValueCodes, as_text_column, resolve
 from privrisk_spark.errors import SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.planning.dictionaries import map_dictionary
-from privrisk_spark.policy.dictionaries import DictionaryTable, OneDictionary, TableEstimate, TrueDictionary
+from privrisk_spark.policy.dictionaries import DictionaryTable, OneDictionary, Table, TableEstimate, TrueDictionary
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.stages.tables.record_ids import (
+    HASHES_PER_TASK,
+    content,
+    contents_of,
+    identity_blocks,
+    numbered,
+)
 from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -37,7 +41,13 @@ IntArray = npt.NDArray[np.int32]
 
 
 def encode(
-    frame: DataFrame, policy: Policy, hierarchies: Mapping[str, Hierarchy], *, blocks: bool, given: bool = False
+    frame: DataFrame,
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    *,
+    blocks: bool,
+    given: bool = False,
+    contents: bool = False,
 ) -> Batches:
     """Return ENCODED: record ids, leaf codes, weights and the columns released as they are.
 
@@ -51,6 +61,9 @@ def encode(
         Add ``block``, 16 bytes of SHA-256 of the record id: what the keyed draws of a record are made from.
     given : bool
         Whether the caller gave the frame instead of the policy's table; then it is read by Spark alone.
+    contents : bool
+        Whether a record id that is derived shall be the content alone, without a shuffle and without ``block``
+        (:func:`privrisk_spark.stages.tables.record_ids.collect_numbered` completes it).
 
     Raises
     ------
@@ -80,9 +93,11 @@ def encode(
         more.append(schemas.SAMPLE_WEIGHT)
     source = None if given else policy.table
     if identity is None:
-        rows = scan(source, frame, wanted, more=[content(frame).alias(schemas.RECORD_ID)]).frame()
-        ordinal = F.row_number().over(Window.partitionBy(schemas.RECORD_ID).orderBy(schemas.RECORD_ID))
-        opened = Batches.of_frame(rows.withColumn(schemas.RECORD_ID, F.concat_ws("-", schemas.RECORD_ID, ordinal)))
+        opened = _with_contents(source, frame, wanted)
+        if contents:
+            blocks = False
+        else:
+            opened = Batches.of_frame(numbered(opened.frame()))
     else:
         # One chunk and so one part a task.
         wanted = [Wanted(schemas.RECORD_ID, identity, "text", distinct=True), *wanted]
@@ -90,7 +105,9 @@ def encode(
     codes = schemas.codes(len(hierarchies))
     lookups = [ValueCodes.of(hierarchy.code_of) for hierarchy in hierarchies.values()]
     leading = [schemas.RECORD_ID, *more, *weights, *kept]
-    ids = [name for name in leading if name in (schemas.RECORD_ID, schemas.ENTITY)]
+    ids = [name for name in (schemas.RECORD_ID, schemas.ENTITY) if name in leading]
+    if identity is None:
+        ids.remove(schemas.RECORD_ID)
 
     texts = {} if policy.guarantee.kind == "dp" else {want.alias: want.name for want in wanted if want.kind != "number"}
 
@@ -108,12 +125,29 @@ def encode(
             yield coded
 
     of_source = {field.name: field.dataType for field in opened.schema.fields}
-    of_source |= dict.fromkeys(ids, T.StringType())
+    of_source |= dict.fromkeys([schemas.RECORD_ID, *ids], T.StringType())
     fields = [T.StructField(name, of_source[name]) for name in leading]
     if blocks:
         fields.insert(1, T.StructField(schemas.BLOCK, T.BinaryType()))
     fields += [T.StructField(name, T.IntegerType()) for name in codes]
     return opened.then(step, T.StructType(fields))
+
+
+def _with_contents(source: Table | None, frame: DataFrame, wanted: Sequence[Wanted]) -> Batches:
+    """Open the wanted columns, and the content of each row as its id: hashed in tasks if they read the files."""
+    names = [f"f{i}" for i in range(len(frame.columns))]
+    every = [Wanted(to, name, "text") for to, name in zip(names, frame.columns, strict=True)]
+    opened = scan(source, frame, [*wanted, *every], rows_per_task=CHUNK_ROWS)
+    if not opened.steps:
+        return scan(source, frame, wanted, more=[content(frame).alias(schemas.RECORD_ID)])
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            contents = contents_of([table.column(name) for name in names])
+            yield table.drop_columns(names).append_column(schemas.RECORD_ID, contents)
+
+    kept = [field for field in opened.schema.fields if field.name not in names]
+    return opened.then(step, T.StructType([*kept, T.StructField(schemas.RECORD_ID, T.StringType())]))
 
 
 def _refuse_garbled(rows: pa.Table, texts: Mapping[str, str]) -> None:
@@ -126,40 +160,6 @@ def _refuse_garbled(rows: pa.Table, texts: Mapping[str, str]) -> None:
                 f"columns.{name}: there are values whose bytes are no text in UTF-8; mend them, or write the table "
                 "anew from texts."
             ) from None
-
-
-def identity_blocks(ids: pa.ChunkedArray) -> pa.Array:
-    """Return the first 16 bytes of SHA-256 of each text; a missing one has none."""
-    array = one_chunk(ids)
-    places, content = text_bytes(array)
-    whole = content.data
-    hashes = b"".join([sha256(whole[start:end]).digest() for start, end in pairwise(places.tolist())])
-    blocks = np.ascontiguousarray(np.frombuffer(hashes, dtype=np.uint8).reshape(-1, 32)[:, :BLOCK_BYTES])
-    offsets = pa.py_buffer(np.arange(0, BLOCK_BYTES * (len(array) + 1), BLOCK_BYTES, dtype=np.int32))
-    there = pa.array(~array.is_null().to_numpy(zero_copy_only=False)).buffers()[1] if array.null_count else None
-    return pa.BinaryArray.from_buffers(pa.binary(), len(array), [there, offsets, pa.py_buffer(blocks)])
-
-
-BLOCK_BYTES = 16
-"""Of ``block``, which keyed draws are made from."""
-
-
-_EXACTLY = {
-    "ignoreNullFields": "false",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
-"""By default JSON leaves out fields without a value, and what is less than a millisecond."""
-
-
-def content(frame: DataFrame) -> Column:
-    """128 bits of SHA-256 of a row, hex; rows differ in it iff they differ in any column."""
-    fields = []
-    for field in frame.schema.fields:
-        nested = isinstance(field.dataType, T.ArrayType | T.StructType | T.MapType)
-        value = F.to_json(column(field.name), _EXACTLY) if nested else column(field.name).cast("string")
-        fields.append(F.coalesce(F.concat(F.octet_length(value).cast("string"), F.lit(":"), value), F.lit("-")))
-    return F.substring(F.sha2(F.concat(*fields), 256), 1, 32)
 
 
 def encode_dictionary(
@@ -254,27 +254,28 @@ MOST_WEIGHT = 1e9
 """Sampling weights must stay below; they are summed in millionths."""
 
 
-def materialize(encoded: Batches, directory: PartDirectory, *, k: int, n_weights: int) -> Batches:
+def materialize(encoded: Batches, directory: PartDirectory, *, k: int, n_weights: int, ids: bool = True) -> Batches:
     """Write ENCODED as parts in a directory, and return PARTS with the facts of each.
 
-    Beside each part lie the sorted fingerprints of its record ids, for :func:`duplicates`.
+    With ``ids``, the sorted fingerprints of the record ids of each part are written too, for :func:`duplicates`.
     """
     codes, weights = schemas.codes(k), schemas.weights(n_weights)
     there = encoded.schema.fieldNames()
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in tables:
-            ids = table.column(schemas.RECORD_ID)
+            of_rows = table.column(schemas.RECORD_ID)
             hashes = [fingerprints(table.column(name)) for name in table.column_names if name != schemas.BLOCK]
             rows = fingerprint.of_rows(hashes, table.num_rows)
             total, other = fingerprint.of_table(rows)
             name = write_ipc(table, directory)
-            present = hashes[0][ids.is_valid().to_numpy()] if ids.null_count else hashes[0]
-            write_array(np.sort(present), directory, f"{name}.ids.npy")
+            if ids:
+                present = hashes[0][of_rows.is_valid().to_numpy()] if of_rows.null_count else hashes[0]
+                write_array(np.sort(present), directory, f"{name}.ids.npy")
             numbers = {column: table.column(column).to_numpy() for column in (*codes, *weights)}
             facts: dict[str, Any] = {
                 "rows": table.num_rows,
-                "null_ids": ids.null_count,
+                "null_ids": of_rows.null_count,
                 "sum": total,
                 "xor": other,
                 "nulls": [int(np.count_nonzero(numbers[column] == schemas.NULL)) for column in codes],
@@ -291,9 +292,6 @@ def materialize(encoded: Batches, directory: PartDirectory, *, k: int, n_weights
             yield report(name, facts)
 
     return encoded.then(step, PARTS)
-
-
-HASHES_PER_TASK = 4_000_000
 
 
 def duplicates(spark: SparkSession, parts: Sequence[str], rows: int, directory: PartDirectory) -> Batches:

@@ -19,6 +19,7 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.stages.tables.encode import duplicates, encode, materialize
+from privrisk_spark.stages.tables.record_ids import collect_numbered
 from privrisk_spark.stages.tables.repeated_ids import told_apart
 from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
 
@@ -64,9 +65,13 @@ def collect_materialized(
         Whether the caller gave the table, so that it is not the policy's files.
     """
     directory = scratch.directory("encoded")
-    coded = encode(table, policy, hierarchies, blocks=blocks, given=given)
+    coded = encode(table, policy, hierarchies, blocks=blocks, given=given, contents=True)
+    if policy.table.record_id is None:
+        coded, repeated = collect_numbered(scratch, coded, blocks=blocks), False  # no two are the same
     weights = policy.weight_columns
-    parts = scratch.collect_parts(materialize(coded, directory, k=len(hierarchies), n_weights=len(weights)))
+    parts = scratch.collect_parts(
+        materialize(coded, directory, k=len(hierarchies), n_weights=len(weights), ids=repeated)
+    )
     names = [part["name"] for part in parts]
     rows = materialized(scratch.spark, directory, names, coded.schema)
     again = 0

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.stages.tables.encode import BLOCK_BYTES, content
+from privrisk_spark.stages.tables.record_ids import BLOCK_BYTES, content
 
 _CONTENT, _SAME_ID, _ORDINAL = "content", "same_id", "ordinal"
 _DOMAIN = b"repeated id"
