@@ -9,12 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import Policy, with_frame
+from privrisk_spark.api.policies import Policy, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened_parts
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy import policy as written
-from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
 from privrisk_spark.storage.temporary import PrivateDirectory
 
@@ -137,7 +136,7 @@ def assess(
     output : str or Path, optional
         Directory to write to, in place of a temporary one, which every worker must see; or a URI in an object store.
     run_id : str, optional
-        Default from name, date and policy.
+        Default from name, date and policy; a new one for a frame.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
     announce : callable, optional
@@ -217,8 +216,7 @@ def _assess(
     from privrisk_spark.pipelines.assess import run as pipeline
     from privrisk_spark.pipelines.assess.measured import RECORDS
 
-    day = asked.run.date or date or dt.datetime.now(dt.UTC).date()
-    run = check_run_id(asked.run_id(day) if run_id is None else run_id)
+    run, day = settle_run(asked, run_id, date, given=table is not None)
     policy = with_frame(asked, table is not None)
     with directory_for(output, "assessment") as (where, private):
         place = pipeline.check_output(policy, where)

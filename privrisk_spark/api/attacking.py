@@ -9,10 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import with_frame
+from privrisk_spark.api.policies import settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened_parts
 from privrisk_spark.policy import policy as written
-from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
 from privrisk_spark.storage.temporary import PrivateDirectory
 
@@ -118,7 +117,7 @@ def attack(
     output : str or Path, optional
         Directory for ``attack.json``, ``measures.json``, ``report.html`` and ``pairs/``; every worker must see it.
     run_id : str, optional
-        Default from name, date and policy.
+        Default from name, date and policy; a new one for a frame.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
     announce : callable, optional
@@ -162,8 +161,7 @@ def attack(
         from privrisk_spark.engine.session import held
         from privrisk_spark.pipelines.attack import run as pipeline
 
-        day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
-        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
+        run, day = settle_run(policy, run_id, date, given=table is not None)
         own = with_frame(policy, table is not None)
         with directory_for(output, "attack") as (where, private):
             place = pipeline.check_output(own, where)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privrisk_spark.api.policies import settle_run
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.policy import policy as written
-from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
 from privrisk_spark.storage.temporary import PrivateDirectory
 
@@ -125,8 +125,7 @@ def audit(
         from privrisk_spark.engine.session import held
         from privrisk_spark.pipelines import audit as pipeline
 
-        day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
-        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
+        run, day = settle_run(policy, run_id, date, given=False)
         with directory_for(output, "audit") as (where, private):
             place = pipeline.check_output(policy, where)
             with held(None, f"privrisk audit {policy.run.name}", encrypt=False, retries=True) as (spark, _):

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import with_frame
+from privrisk_spark.api.policies import settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.policy import policy as written
-from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
 from privrisk_spark.storage.temporary import PrivateDirectory
 
@@ -122,7 +121,7 @@ def compose(
     output : str or Path, optional
         Directory for ``composition.html``, ``composition.json`` and ``measures.json``; every worker must see it.
     run_id : str, optional
-        Default from name, date and policy.
+        Default from name, date and policy; a new one for a frame.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
 
@@ -171,8 +170,7 @@ def compose(
         from privrisk_spark.engine.session import held
         from privrisk_spark.pipelines import composition as pipeline
 
-        day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
-        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
+        run, day = settle_run(policy, run_id, date, given=table is not None)
         own = with_frame(policy, table is not None)
         with directory_for(output, "composed") as (where, private):
             place = pipeline.check_output(own, where)

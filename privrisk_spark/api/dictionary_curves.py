@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import with_frame
+from privrisk_spark.api.policies import settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.policy import policy as written
-from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
 from privrisk_spark.storage.temporary import PrivateDirectory
 
@@ -115,7 +114,7 @@ def curves(
     output : str or Path, optional
         Directory for ``curves.json``, ``curves.csv`` and ``curves.html``; every worker must see it.
     run_id : str, optional
-        Default from name, date and policy.
+        Default from name, date and policy; a new one for a frame.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
     announce : callable, optional
@@ -157,8 +156,7 @@ def curves(
         from privrisk_spark.planning.places import check_request
 
         asked = request_of(shares, floors, records)
-        day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
-        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
+        run, day = settle_run(policy, run_id, date, given=table is not None)
         own = with_frame(policy, table is not None)
         with directory_for(output, "curves") as (where, private):
             place = check_request(own, where, what="curves")

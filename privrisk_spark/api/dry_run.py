@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from privrisk_spark.api.policies import placed, with_frame
+from privrisk_spark.api.policies import placed, settle_run, with_frame
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
-from privrisk_spark.policy.reading import check_run_id, load_with_faults
+from privrisk_spark.policy.reading import load_with_faults
 from privrisk_spark.policy.rules.release import impossible
 from privrisk_spark.results.plan import Plan
 from privrisk_spark.results.validation import Job, Validation
@@ -39,7 +39,7 @@ def plan(
     of : {"release", "assess"}
         Which run.
     run_id : str, optional
-        Default from name, date and policy.
+        Default from name, date and policy; a new one for a frame.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
 
@@ -77,8 +77,7 @@ def plan(
     with named():
         from privrisk_spark.engine.session import held
 
-        day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
-        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
+        run, day = settle_run(policy, run_id, date, given=table is not None)
         asked = _for_release(policy, table is not None) if of == "release" else with_frame(policy, table is not None)
         encrypt = of == "release" and (not asked.decides or asked.history is not None)
         with held(table, f"privrisk plan {asked.run.name}", encrypt=encrypt) as (spark, given):
@@ -125,7 +124,7 @@ def validate(
     overrides : sequence of str
         With files: ``dotted.key=value``.
     run_id : str, optional
-        Default from name, date and policy.
+        Default from name, date and policy; a new one for a frame.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
 
@@ -171,7 +170,7 @@ def validate(
             return Validation(of or "release", run_id or "", (), tuple(faults), (), (), None)
         job, day = of or _job_of(found), found.run.date or today
         try:
-            run = check_run_id(found.run_id(day) if run_id is None else run_id)
+            run = settle_run(found, run_id, date, given=table is not None)[0]
             asked = with_frame(found, table is not None)
             if job == "release" and (table is None or asked.output is not None):
                 faults = list(dict.fromkeys([*faults, *impossible(asked, releasing=True)]))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import with_frame
+from privrisk_spark.api.policies import settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.errors import ConfigError, Fault, listing, nearest
 from privrisk_spark.policy import policy as written
@@ -155,7 +155,7 @@ def experiment(
     output : str or Path, optional
         Directory for the files, which with a policy every worker must see; or a URI in an object store.
     run_id : str, optional
-        Default from name, date and policy.
+        Default from name, date and policy; a new one for a frame.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
 
@@ -226,7 +226,7 @@ def all_experiments(
     output : str or Path, optional
         Directory for the files, which with a policy every worker must see; or a URI in an object store.
     run_id : str, optional
-        Default from name, date and policy.
+        Default from name, date and policy; a new one for a frame.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
     announce : callable, optional
@@ -286,8 +286,7 @@ def _settled(
         if table is not None:
             raise ConfigError([Fault("policy", "a table is given, and no policy says what its columns are")])
         return None, check_run_id(name if run_id is None else run_id), date or dt.datetime.now(dt.UTC).date()
-    day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
-    run = check_run_id(policy.run_id(day) if run_id is None else run_id)
+    run, day = settle_run(policy, run_id, date, given=table is not None)
     return with_frame(policy, table is not None), run, day
 
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privrisk_spark.api.policies import with_frame
+from privrisk_spark.api.policies import settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
-from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.policy.schemes import FittedPartition, FittedScheme, read_scheme
 from privrisk_spark.results.page import html_table
 from privrisk_spark.storage.temporary import PrivateDirectory
@@ -125,7 +124,7 @@ def fit(
     output : str or Path, optional
         Directory for ``scheme.json``; every worker must see it.
     run_id : str, optional
-        Default from name, date and policy.
+        Default from name, date and policy; a new one for a frame.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
     announce : callable, optional
@@ -167,8 +166,7 @@ def fit(
         from privrisk_spark.engine.session import held
         from privrisk_spark.pipelines import fit as pipeline
 
-        day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
-        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
+        run, day = settle_run(policy, run_id, date, given=table is not None)
         own = with_frame(policy, table is not None)
         pipeline.refuse_other_guarantees(own)
         with directory_for(output, "fit") as (where, private):

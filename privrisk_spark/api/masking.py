@@ -40,7 +40,7 @@ def mask_table(
     vault : str or Path, optional
         Directory of what must not be published, in place of ``output.vault``.
     run_id : str, optional
-        Default from name, date and policy.
+        Default from name, date and policy; a new one for a frame.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
     announce : callable, optional

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -179,6 +180,33 @@ def with_edges(policy: written.Policy, given: bool) -> written.Policy:
         rule = "the policy names none, so a frame must be given; or write edges={'path': …} or {'catalog': …}"
         raise ConfigError([Fault("sharing.edges", rule)])
     return policy
+
+
+def settle_run(
+    policy: written.Policy, run_id: str | None, date: dt.date | None, *, given: bool
+) -> tuple[str, dt.date]:
+    """Return the run id and the business date of a run.
+
+    Parameters
+    ----------
+    policy : privrisk_spark.policy.policy.Policy
+    run_id : str or None
+        What the caller asks for. Without it, a run of a frame gets a new id, because nothing but its rows tells it from
+        another frame. Under dp it keeps the id of the day and the policy, so that trying again costs no budget.
+    date : date or None
+    given : bool
+        Whether there is a frame.
+
+    Raises
+    ------
+    ConfigError
+        If the id is not allowed.
+    """
+    day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
+    if run_id is None:
+        new = given and policy.guarantee.kind != "dp"
+        run_id = policy.run_id(day) + (f"-{uuid.uuid4().hex[:8]}" if new else "")
+    return reading.check_run_id(run_id), day
 
 
 def placed(policy: written.Policy, path: Path | str, vault: Path | str) -> written.Policy:

@@ -10,12 +10,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import placed, with_frame
+from privrisk_spark.api.policies import placed, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, opened
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy import policy as written
-from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
 from privrisk_spark.results.withdrawal import Withdrawal
 from privrisk_spark.storage.temporary import PrivateDirectory
@@ -139,9 +138,10 @@ def release(
     vault : str or Path, optional
         Directory of what must not be published, or its URI in an object store, in place of ``output.vault``.
     run_id : str, optional
-        Default from name, date and policy. A release is known by it: where one with this id was published already, it
-        is returned, whatever rows the frame has, and one of the table that the policy names is refused. Give another
-        id to release another frame to the same output.
+        Default for the policy's table: name, date and policy; a new id for a frame. If a release with this id is
+        published already, it is returned if it is of the same frame, and refused if the frame has other rows or
+        columns: give another id then. Under dp a frame has the default of a table, so that calling again charges
+        nothing; other rows on the same day need an id of their own and are charged.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
     announce : callable, optional
@@ -188,8 +188,7 @@ def release(
         from privrisk_spark.engine.session import held
         from privrisk_spark.pipelines.release import run as pipeline
 
-        day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
-        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
+        run, day = settle_run(policy, run_id, date, given=table is not None)
         wanted = {"output": output, "vault": vault}
         if policy.output is not None:
             wanted = {"output": output or policy.output.path, "vault": vault or policy.output.vault}
@@ -207,7 +206,9 @@ def release(
             with session as (spark, given):
                 if private is not None:
                     check_reach(spark, " and ".join(name for name, where in wanted.items() if where is None))
-                outcome = pipeline.release(spark, asked, run_id=run, date=day, announce=announce, table=given)
+                outcome = pipeline.release(
+                    spark, asked, run_id=run, date=day, announce=announce, table=given, again=private is None
+                )
                 return _opened(spark, outcome, asked, private)
         except BaseException:
             if private is not None:

@@ -9,10 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import with_edges, with_frame
+from privrisk_spark.api.policies import settle_run, with_edges, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened_parts
 from privrisk_spark.policy import policy as written
-from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
 from privrisk_spark.storage.temporary import PrivateDirectory
 
@@ -92,7 +91,7 @@ def share(
         Directory for ``decisions/`` and the documents; every worker must see it. Without it the files are in a private
         temporary directory (mode 0700) that lives as long as the result.
     run_id : str, optional
-        Default from name, date and policy.
+        Default from name, date and policy; a new one for a frame.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
     announce : callable, optional
@@ -138,8 +137,7 @@ def share(
         from privrisk_spark.engine.sources import whole_rows_if_parsed
         from privrisk_spark.pipelines import share as pipeline
 
-        day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
-        run = check_run_id(policy.run_id(day) if run_id is None else run_id)
+        run, day = settle_run(policy, run_id, date, given=not (edges is None and profiles is None))
         own = with_edges(with_frame(policy, profiles is not None), edges is not None)
         with directory_for(output, "share") as (where, private):
             place = pipeline.check_output(own, where)

@@ -1,13 +1,17 @@
-"""Fingerprints of Arrow columns of any type, and the identities of records as bytes."""
+"""Fingerprints of Arrow columns of any type, identities of records as bytes, and the digest of a given frame."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.schemas import BLOCK
 from privrisk_spark.kernels.arrays import ByteArray, WordArray
@@ -70,3 +74,49 @@ def record_blocks(table: pa.Table) -> ByteArray:
     start = array.offset * 16
     raw = np.frombuffer(array.buffers()[1], dtype=np.uint8)[start : start + 16 * len(array)]
     return raw.reshape(-1, 16)
+
+
+_PIECE = 22
+"""Bits of a row's hash that are summed at once: sums stay below 2^63 up to 2^41 rows."""
+
+_AS_JSON = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""How nested values are written before they are hashed: with each missing part, and to the microsecond."""
+
+
+def collect_frame_digest(frame: DataFrame) -> str:
+    """Return a digest of a frame's content: the names and types of its columns, and its rows in any order.
+
+    It is a function of the data, without a key: keep it where the data may be kept.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Its rows are computed once; only a few numbers come back.
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits. Two frames that differ in one row have the same digest with probability 2^-64.
+    """
+    fields = frame.schema.fields
+    renamed = frame.toDF(*[f"c{i}" for i in range(len(fields))])  # two columns may have one name
+    words = [_word(F.col(f"c{i}"), field.dataType) for i, field in enumerate(fields)]
+    # The hash passes over a missing value, so that of (null, 1) and (1, null) would be the same.
+    row = F.xxhash64(F.lit(0), *words, *[word.isNull() for word in words])
+    pieces = [F.sum(F.shiftrightunsigned("h", at).bitwiseAND(F.lit(2**_PIECE - 1))) for at in range(0, 64, _PIECE)]
+    (found,) = renamed.select(row.alias("h")).agg(F.count(F.lit(1)), F.bit_xor("h"), *pieces).collect()
+    columns = [[field.name, field.dataType.simpleString()] for field in fields]
+    return hashlib.sha256(json.dumps([columns, *found]).encode()).hexdigest()[:32]
+
+
+def _word(value: Column, kind: T.DataType) -> Column:
+    """Return a column as one of a type that Spark hashes by its exact value."""
+    if isinstance(kind, T.StringType):
+        return value.cast("binary")  # a collation would make other texts equal
+    if isinstance(kind, T.ArrayType | T.MapType | T.StructType | T.VariantType):
+        return F.to_json(F.struct(value), _AS_JSON)
+    return value

@@ -48,14 +48,20 @@ def _asked(policy: Policy, date: dt.date) -> Iterator[tuple[str, str]]:
         yield f"contents of {key}", digest
 
 
-def request_of(policy: Policy, *, given: bool) -> dict[str, str]:
+FRAME: Final = "the given frame"
+"""Name of the digest of a frame that the caller gave."""
+
+
+def request_of(policy: Policy, *, given: bool, frame: str | None = None) -> dict[str, str]:
     """Return digests of what a release is asked for whose guarantee is not charged to a ledger.
 
     Parameters
     ----------
     policy : Policy
     given : bool
-        Whether the caller gave the table; its rows are unknown then.
+        Whether the caller gave the table.
+    frame : str, optional
+        Digest of that table's content.
 
     Returns
     -------
@@ -67,6 +73,8 @@ def request_of(policy: Policy, *, given: bool) -> dict[str, str]:
     found = {name: value for name, value in asked_of(policy, dt.date.min).items() if name not in _ELSEWHERE}
     if policy.output is not None and policy.output.partition_by:
         found["output.partition_by"] = hashlib.sha256(json.dumps(policy.output.partition_by).encode()).hexdigest()[:32]
+    if frame is not None:
+        found[FRAME] = frame
     for key, table in tables_of(policy, given=given).items():
         # Which files a version of a lake table has is settled by the version, which the run id pins.
         named = [] if table.path is None or table.lake is not None else named_here(table.path)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import small_release
 import yaml
 from product import production_batches
 from pyspark.sql import types as T
@@ -369,6 +370,84 @@ def test_release_writes_where_it_is_told_and_is_known_by_its_id(
     first = pr.release(table, policy, **places)
     assert first.decisions is None, "the vault holds those of the later run"
     assert first.data.count() == 60
+
+
+def test_release_of_another_frame_without_a_run_id_is_a_new_release(
+    table: DataFrame, policy: pr.Policy, tmp_path: Path
+) -> None:
+    places: dict[str, Any] = {"output": tmp_path / "out", "vault": tmp_path / "vault"}
+    first = pr.release(table, policy, **places)
+    second = pr.release(table.where("age < 35"), policy, **places)
+    assert (first.manifest["rows"], second.manifest["rows"]) == (60, 30)
+    assert second.fresh
+    assert second.data.count() == 30
+    assert first.run_id != second.run_id
+    again = pr.release(table.where("age < 35").repartition(3), policy, **places, run_id=second.run_id)
+    assert not again.fresh
+    assert content(again) == content(second)
+
+
+def test_release_of_another_frame_under_one_run_id_is_refused(
+    table: DataFrame, policy: pr.Policy, usual: pr.Released, temporary: Path, tmp_path: Path
+) -> None:
+    out = Path(usual.place).parents[1]
+    places: dict[str, Any] = {"output": out, "vault": out.with_name("vault"), "run_id": "one"}
+    others = [
+        table.where("id != 'p7'"),
+        table.union(table.limit(1)),
+        table.selectExpr("id", "age", "born", "city", "if(id = 'p7', 'c', diagnosis) as diagnosis", "seen"),
+        table.selectExpr("id", "age", "born", "city", "if(id = 'p7', null, diagnosis) as diagnosis", "seen"),
+        table.selectExpr("id", "cast(age as bigint) as age", "born", "city", "diagnosis", "seen"),
+    ]
+    for other in others:
+        with pytest.raises(
+            pr.errors.RefusedError, match=r"run id one is released already, of other rows .*run_id"
+        ) as no:
+            pr.release(other, policy, **places)
+        assert no.value.exit_code == 1
+    with pytest.raises(pr.errors.RefusedError, match=r"run id one is released already, this vault does not know"):
+        pr.release(table, policy, **(places | {"vault": tmp_path / "another"}))
+    assert not pr.release(table, policy, **places).fresh
+    known = json.loads((out.with_name("vault") / "requests" / "one.json").read_text())["asked"]["the given frame"]
+    assert not any(known.encode() in path.read_bytes() for path in out.rglob("*") if path.is_file())
+
+
+def test_frames_are_not_hashed_for_a_release_nobody_can_ask_for_again(
+    table: DataFrame, policy: pr.Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from privrisk_spark.pipelines.release import opened
+
+    monkeypatch.setattr(opened, "collect_frame_digest", lambda _: pytest.fail("the frame was read once more"))
+    pr.release(table, policy).close()
+
+
+def test_private_release_of_another_frame_is_refused_and_of_the_same_charges_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    places = {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault")}
+    document = small_release.document("dp", tmp_path, tmp_path, ("output", places))
+    private = pr.Policy(**{**document, "table": {}})
+    pairs = [line.split(";") for line in small_release.rows()]
+    table = spark.createDataFrame([(int(age), city) for age, city in pairs], "age int, city string")
+    first = pr.release(table, private)
+    assert first.fresh
+    again = pr.release(table.repartition(3), private)
+    assert (again.fresh, again.run_id) == (False, first.run_id)
+    with pytest.raises(pr.errors.RefusedError, match=r"of other rows .* give another run_id .* charges the budget"):
+        pr.release(table.limit(3999), private)
+    assert small_release.charged(tmp_path) == small_release.CHARGED
+    known = json.loads((tmp_path / "vault" / "requests" / f"{first.run_id}.json").read_text())["asked"]
+    assert list(known) == ["the given frame"]
+    published = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert published
+    assert not any(known["the given frame"].encode() in path.read_bytes() for path in published)
+
+
+def test_jobs_of_two_frames_without_a_run_id_have_two_run_ids(table: DataFrame, policy: pr.Policy) -> None:
+    days = [pr.plan(table, policy).run_id for _ in range(2)]
+    assert len(set(days)) == 2
+    found = [pr.assess(table, policy) for _ in range(2)]
+    assert len({one.assessment.run_id for one in found}) == 2
 
 
 def test_a_run_never_writes_onto_its_input(table: DataFrame, policy: pr.Policy, tmp_path: Path) -> None:

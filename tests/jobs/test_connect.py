@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import privrisk_spark as pr
 from benchmarks.standalone import free_port, submit_environment
 from privrisk_spark.cli.app import app
+from privrisk_spark.engine.fingerprints import collect_frame_digest
 
 CLIENT = Path(os.environ.get("PRIVRISK_CONNECT_CLIENT", Path(sys.prefix, "client")))
 """Directory of the package pyspark-client (``make .venv/client``)."""
@@ -103,6 +104,7 @@ sys.modules["py4j"] = None  # where the client alone is installed there is none
 
 import privrisk_spark as pr
 import pyspark
+from privrisk_spark.engine.fingerprints import collect_frame_digest
 from pyspark.sql import SparkSession
 
 assert not (pathlib.Path(pyspark.__file__).parent / "jars").exists(), "it is the client"
@@ -113,7 +115,7 @@ before = spark.conf.get("spark.sql.session.timeZone")
 found = pr.assess(frame, quasi_identifiers={"age": pr.intervals(10, 50), "city": pr.flat()})
 done = pr.release(None, pr.load(policy), output=f"{root}/out", vault=f"{root}/vault", run_id="r1")
 assert spark.conf.get("spark.sql.session.timeZone") == before
-print(json.dumps([done.data.count(), found.to_pandas()["value"].astype(str).tolist()]))
+print(json.dumps([collect_frame_digest(frame), done.data.count(), found.to_pandas()["value"].astype(str).tolist()]))
 """
 
 
@@ -136,7 +138,8 @@ def test_an_assessment_of_a_frame_and_a_private_release_in_python(
     assert charged(remote) == CHARGED
     frame = spark.read.csv(str(table), sep=";", header=True, schema="age int, city string")
     found = pr.assess(frame, quasi_identifiers={"age": pr.intervals(10, 50), "city": pr.flat()})
-    rows, values = json.loads(done.stdout.splitlines()[-1])
+    digest, rows, values = json.loads(done.stdout.splitlines()[-1])
+    assert digest == collect_frame_digest(frame)
     assert rows == ran.manifest["rows"]
     assert values == found.to_pandas()["value"].astype(str).tolist()
     assert "3c" * 8 not in done.stdout + done.stderr

@@ -83,6 +83,7 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
         If a check fails.
     """
     policy, table = run.policy, opened.sources.table
+    run.frame_digest  # noqa: B018 - before its rows are read: rows that change later are then refused, never returned
     read = collect_materialized(
         run.scratch, table, policy, opened.hierarchies, blocks=blocks, given=opened.sources.given
     )

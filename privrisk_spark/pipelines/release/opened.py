@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.fingerprints import collect_frame_digest
 from privrisk_spark.engine.sources import files_read
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.builders import is_public
@@ -56,6 +58,8 @@ class Run:
     scratch : Scratch
     progress : Progress
         Records the stages as they end.
+    again : bool
+        Whether the run id can be asked for again.
     """
 
     spark: SparkSession
@@ -66,6 +70,12 @@ class Run:
     table: DataFrame | None
     scratch: Scratch
     progress: Progress
+    again: bool = True
+
+    @cached_property
+    def frame_digest(self) -> str | None:
+        """Digest of the given frame, by which a repeated run is known; None if no frame is given or none can come."""
+        return collect_frame_digest(self.table) if self.table is not None and self.again else None
 
     def parts_of_files(self) -> PartDirectory:
         """Make the directory in which tasks write the release's files, whence they are taken to staging."""

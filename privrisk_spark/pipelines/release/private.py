@@ -47,6 +47,7 @@ from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import cost_of
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import OneScheme, PublicCells, ReusedCells
+from privrisk_spark.planning.request import FRAME
 from privrisk_spark.planning.reuse import CELLS, Reused, published_cells
 from privrisk_spark.policy.private import DpGuarantee, ReusingDp
 from privrisk_spark.reporting.budget import budget_section
@@ -320,6 +321,9 @@ def publish_and_settle(
         # Which releases add up: whoever holds two of them must be able to tell, and a ledger that is lost.
         of = {"lineage": ledger_of(run.policy).lineage}
         manifest = stage_documents(run, opened, record, public, written, of | dict(more))
+        if run.frame_digest is not None:
+            # In the vault only: the ledger commits to what was drawn from, and the manifest states nothing of it.
+            run.place.record_request({FRAME: run.frame_digest})
         published = reserved.charge.publish(release_digest(manifest), lambda: run.place.commit(manifest))
         stage.sentence = "Committed the ledger, published and destroyed the key."
     return published

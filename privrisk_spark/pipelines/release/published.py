@@ -6,7 +6,10 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from privrisk_spark.errors import ReleasedError
+from pyspark.sql import DataFrame
+
+from privrisk_spark.engine.fingerprints import collect_frame_digest
+from privrisk_spark.errors import CheckError, ReleasedError
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.records import Reservation
@@ -17,7 +20,7 @@ from privrisk_spark.pipelines.release.written import Written
 from privrisk_spark.planning.budget import run_cost, seen_of
 from privrisk_spark.planning.history import remembered_as
 from privrisk_spark.planning.identity import table_identity
-from privrisk_spark.planning.request import differing, request_of
+from privrisk_spark.planning.request import FRAME, differing, request_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
 from privrisk_spark.reporting.manifest import data_dictionary, manifest, summary
@@ -116,7 +119,7 @@ def publish(
 
     For a guarantee that no budget covers: the vault keeps what was asked for, and the lineage is told if it is named.
     """
-    run.place.record_request(request_of(run.policy, given=run.table is not None))
+    run.place.record_request(request_of(run.policy, given=run.table is not None, frame=run.frame_digest))
     staged = stage_documents(run, opened, record, public, written, more)
     if run.policy.ledger is not None:
         _note(run.policy, run.place, files_of_table(run, opened))
@@ -210,7 +213,9 @@ def charge_of(policy: Policy, place: Workplace, request: Mapping[str, Any]) -> C
     )
 
 
-def confirm(policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, date: dt.date, given: bool) -> None:
+def confirm(
+    policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, date: dt.date, table: DataFrame | None
+) -> None:
     """Hold a release that is there already against what is asked for, and against the ledger if there is one.
 
     Parameters
@@ -221,21 +226,28 @@ def confirm(policy: Policy, place: Workplace, manifest: Mapping[str, Any], *, da
         Of the release.
     date : date
         Business date.
-    given : bool
-        Whether the caller gave the table.
+    table : DataFrame or None
+        What the caller gave instead of the policy's table.
 
     Raises
     ------
     RefusedError
         If it is not the release of this run.
     """
+    recorded = place.recorded_request()
+    frame = None if table is None else collect_frame_digest(table)
+    if frame is not None and (recorded is None or recorded.get(FRAME) != frame):
+        known = "this vault does not know of which frame" if recorded is None else "of other rows than the given frame"
+        cost = "; under dp this charges the budget again" if policy.guarantee.kind == "dp" else ""
+        raise CheckError(
+            f"run id {place.run_id} is released already, {known}. Fix: give another run_id to release this frame{cost}."
+        )
     if policy.ledger is not None and isinstance(policy.guarantee, DpGuarantee):
         request = run_cost(policy, place.run_id, date).arguments()
         charge_of(policy, place, request).confirm(release_digest(manifest))
         return
-    recorded = place.recorded_request()
     if recorded is not None:
-        others = differing(recorded, request_of(policy, given=given))
+        others = differing(recorded, request_of(policy, given=table is not None, frame=frame))
     else:  # another vault: the manifest knows the policy as a whole, with the places it names
         same = manifest["policy_digest"] == policy.digest()
         others = [] if same else ["the policy, or a place it names (another digest than the manifest's)"]

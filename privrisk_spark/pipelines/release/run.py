@@ -68,6 +68,7 @@ def release(
     date: dt.date,
     announce: Announce | None = None,
     table: DataFrame | None = None,
+    again: bool = True,
 ) -> Outcome:
     """Run a policy to a published release.
 
@@ -83,6 +84,8 @@ def release(
         Called with the text of the plan once it is chosen (``--explain``).
     table : DataFrame, optional
         Of the same session; read instead of the policy's table. What the policy says of its columns holds.
+    again : bool
+        Whether the run id can be asked for again; not at a place that is removed with the result.
 
     Raises
     ------
@@ -111,7 +114,7 @@ def release(
     with place.held():
         done = place.published()
         if done is not None:
-            confirm(policy, place, done, date=date, given=given)
+            confirm(policy, place, done, date=date, table=table)
             place.settle(done)
             commit_to_lake(policy, place, done)
             write_status(place.vault.status, run_id, phase="published", code=0, message=f"release at {place.target}")
@@ -132,7 +135,7 @@ def release(
         progress = Progress(place.vault.status, run_id, stages_of(policy.guarantee), labels(spark))
         try:
             with scratch_of(spark, policy, place.scratch, place.vault) as scratch:
-                run = Run(spark, opened.policy, place, date, announce, table, scratch, progress)
+                run = Run(spark, opened.policy, place, date, announce, table, scratch, progress, again)
                 published = BY_KIND[policy.guarantee.kind](run)
         finally:
             _keep_metrics(policy, place, date, progress)
