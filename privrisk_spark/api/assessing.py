@@ -67,8 +67,8 @@ class Assessed(Closeable):
         return opened_parts(self.private, self.spark, self.place, name)
 
     @property
-    def passed(self) -> bool:
-        """Whether every threshold is met; true where none was given."""
+    def passed(self) -> bool | None:
+        """Whether every threshold is met; None, which fails an ``assert``, if there is no threshold."""
         return self.assessment.passed
 
     @property

@@ -46,8 +46,8 @@ class Attacked(Closeable):
     spark: SparkSession
 
     @property
-    def passed(self) -> bool:
-        """Whether no more may be found than ``attack.correct_links_at_most``, where the policy asks."""
+    def passed(self) -> bool | None:
+        """Whether no more is found than the thresholds of ``attack`` allow; None if there is no threshold."""
         return self.result.passed
 
     @property

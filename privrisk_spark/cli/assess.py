@@ -79,7 +79,7 @@ def assess(
     for name in ("report.html", "measures.json", "assessment.json"):
         echo(f"  {place.called(name)}")
     echo("  never publish them: exact figures about the table")
-    if not found.passed:
+    if found.passed is False:
         raise typer.Exit(1)
 
 

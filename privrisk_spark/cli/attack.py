@@ -63,5 +63,5 @@ def attack(
         echo(f"  {place.called(name)}")
     echo(f"  {place.called('pairs')}")
     echo("  never publish them: exact figures about the table")
-    if not found.passed:
+    if found.passed is False:
         raise typer.Exit(1)

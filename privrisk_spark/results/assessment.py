@@ -219,9 +219,9 @@ class Assessment:
     assumptions: tuple[Assumption, ...] = ()
 
     @property
-    def passed(self) -> bool:
-        """Whether every threshold is met; true where none was given."""
-        return all(verdict.passed for verdict in self.verdicts)
+    def passed(self) -> bool | None:
+        """Whether every threshold is met; None if there is no threshold."""
+        return all(verdict.passed for verdict in self.verdicts) if self.verdicts else None
 
     def measures(self) -> list[dict[str, Any]]:
         """Every number, for ``measures.json``."""

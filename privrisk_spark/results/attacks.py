@@ -321,9 +321,9 @@ class AttackResult:
         return tuple(found)
 
     @property
-    def passed(self) -> bool:
-        """Whether no upper limit is more than may be found, where anything was asked."""
-        return all(met for _, met in self.verdicts)
+    def passed(self) -> bool | None:
+        """Whether no upper limit is more than may be found; None if the policy has no threshold."""
+        return all(met for _, met in self.verdicts) if self.verdicts else None
 
     @property
     def told(self) -> tuple[str, ...]:

@@ -159,7 +159,7 @@ def test_type_checkers_see_the_names(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", f"--cache-dir={ROOT / '.mypy_cache'}", str(program)]
     said = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True).stdout
     assert 'Revealed type is "pyspark.sql.dataframe.DataFrame"' in said, said
-    assert 'Revealed type is "bool' in said, said
+    assert 'Revealed type is "bool | None"' in said, said
     assert 'Unexpected keyword argument "outptu" for "assess"' in said, said
 
 

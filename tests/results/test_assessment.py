@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from privrisk_spark.results.assessment import Assessment, Measured, Subject, judged
+from privrisk_spark.results.attacks import AttackResult
 
 
 def subject(name: str, *values: tuple[str, float | None, dict[str, object]]) -> Subject:
@@ -54,3 +57,15 @@ def test_a_notebook_shows_the_worst_set_of_each_measure() -> None:
     assert "table, set sharp" in shown
     assert "0.7" in shown
     assert "mild" not in shown
+
+
+def test_results_without_a_threshold_have_neither_passed_nor_failed() -> None:
+    """``assert found.passed`` must fail then: nothing was asked."""
+    verdicts = judged({"k": 2}, subject("k", ("a", 1.0, {})))
+    found = Assessment("t", "r", "2020-01-01", "0", (), (), "")
+    assert found.passed is None
+    assert found.to_dict()["passed"] is None
+    assert replace(found, verdicts=tuple(verdicts)).passed is False
+    attacked = AttackResult("t", "r", "2020-01-01", "0", "a release", 1, 1, {}, {}, (), None)
+    assert attacked.passed is None
+    assert replace(attacked, at_most=0.1).passed is False, "nothing is known to be met that was not tried"

@@ -144,7 +144,7 @@ def assess(
             assumptions=assumptions_of(policy),
         )
         write(run, result)
-        code = 0 if result.passed else RefusedError.exit_code
+        code = RefusedError.exit_code if result.passed is False else 0
         failed = sum(not verdict.passed for verdict in result.verdicts)
         message = f"assessment in {place}" + (f"; {failed} thresholds are missed" if failed else "")
         write_status(place.status, run_id, phase="assessed", code=code, message=message)

@@ -138,7 +138,7 @@ def attack(
         )
         result = judge(run, opened, protected, found, run_id=run_id, date=date, records=n_rows)
         write(run, result, found.links)
-        code = 0 if result.passed else RefusedError.exit_code
+        code = RefusedError.exit_code if result.passed is False else 0
         write_status(place.status, run_id, phase="attacked", code=code, message=result.paragraph)
     return result
 
