@@ -362,11 +362,14 @@ def identifier(*, read: Reading | None = None) -> Column:
     return {"role": "identifier"} | _parts(read=read)
 
 
-def weight(*, read: Reading | None = None) -> Column:
-    """Declare a column of personal or sampling weights; it is never released.
+def weight(*, release: bool = False, read: Reading | None = None) -> Column:
+    """Declare a column of personal or sampling weights.
 
     Parameters
     ----------
+    release : bool
+        Whether it is released as it is, as analyses of a sample need its weights. A weight that few records have
+        points them out: the release warns of it as of any kept column.
     read : mapping, optional
         As for :func:`quasi_identifier`.
 
@@ -381,7 +384,7 @@ def weight(*, read: Reading | None = None) -> Column:
     >>> pr.weight()
     {'role': 'weight'}
     """
-    return {"role": "weight"} | _parts(read=read)
+    return {"role": "weight"} | ({"release": True} if release else {}) | _parts(read=read)
 
 
 def _parts(**parts: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.policy.assessment import Detection, Population
 from privrisk_spark.policy.dictionaries import SelfDictionary, TableDictionary
 from privrisk_spark.policy.guarantees import RiskGuarantee
-from privrisk_spark.policy.policy import Insensitive, Policy, RiskPolicy
+from privrisk_spark.policy.policy import Insensitive, Policy, RiskPolicy, WeightColumn
 from privrisk_spark.policy.policy import Sensitive as SensitiveColumn
 from privrisk_spark.results.assessment import Assumption
 
@@ -105,7 +105,9 @@ def reading_only(
     columns: dict[str, Any] = {}
     for name, given in policy.columns.items():
         action = getattr(given, "action", None)
-        if name in kept:
+        if isinstance(given, WeightColumn):
+            columns[name] = given.model_copy(update={"release": False})
+        elif name in kept:
             columns[name] = given.model_copy(update={"action": "keep"})
         elif action == "keep":
             columns[name] = given.model_copy(update={"action": "drop"})

@@ -160,9 +160,10 @@ class Identifier(Part):
 
 
 class WeightColumn(Part):
-    """A column that holds personal weights; never released."""
+    """A column that holds personal or sampling weights; not released unless the policy says so."""
 
     role: Literal["weight"]
+    release: bool = Field(False, description="Whether it is released as it is.", exclude_if=lambda given: not given)
     read: Read = None
 
 
@@ -430,9 +431,16 @@ class Policy(Part):
         return [
             name
             for name, column in self.columns.items()
-            if (isinstance(column, Sensitive | Insensitive) and column.action == "keep")
+            if getattr(column, "action", None) == "keep"
+            or (isinstance(column, WeightColumn) and column.release)
             or (masked and isinstance(column, QuasiIdentifier))
         ]
+
+    @property
+    def recodings(self) -> dict[str, Recoding]:
+        """How kept columns are made coarser that say so, in the order of the policy."""
+        asked = {name: getattr(self.columns[name], "release", None) for name in self.kept_columns}
+        return {name: recoding for name, recoding in asked.items() if isinstance(recoding, Recoding)}
 
     @property
     def masks(self) -> dict[str, Mask]:
@@ -443,23 +451,15 @@ class Policy(Part):
     @property
     def kept_as_they_are(self) -> list[str]:
         """Sensitive and insensitive columns that are released as they are, or masked, in the order of the policy."""
-        return [
-            name
-            for name, column in self.columns.items()
-            if isinstance(column, Sensitive | Insensitive) and column.action == "keep" and column.release is None
-        ]
+        plain = [name for name in self.kept_columns if name not in self.recodings]
+        return [name for name in plain if isinstance(self.columns[name], Sensitive | Insensitive)]
 
     @property
     def sensitive_as_they_are(self) -> list[str]:
         """Sensitive columns whose values are released unchanged, in the order of the policy."""
-        return [
-            name
-            for name, column in self.columns.items()
-            if isinstance(column, Sensitive)
-            and column.action == "keep"
-            and column.release is None
-            and (column.mask is None or column.mask.method == "none")
-        ]
+        changed = {name for name, mask in self.masks.items() if mask.method != "none"}
+        plain = [name for name in self.kept_as_they_are if name not in changed]
+        return [name for name in plain if isinstance(self.columns[name], Sensitive)]
 
     @property
     def weight_columns(self) -> list[str]:

@@ -61,7 +61,7 @@ def _released(policy: Policy, released: ReleaseFacts) -> Iterator[str]:
     yield f"{_counted(released.rows, 'row')}."
     if subject:
         yield f"{_counted(len(subject), 'column')}, {how}: {listing(subject)}."
-    exact = [name for name in kept if getattr(policy.columns[name], "release", None) is None]
+    exact = [name for name in kept if name not in policy.recodings]
     if exact:
         yield f"Released as they are: {listing(exact)}."
     coarser = [name for name in kept if name not in exact]

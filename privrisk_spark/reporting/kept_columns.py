@@ -19,7 +19,8 @@ def way_out(name: str) -> str:
     """
     return (
         f"make it coarser (columns.{name}.release: {{round: …}}, intervals or top_code; columns.{name}.read: "
-        f"{{cast: date}} of times), make it a quasi-identifier, or drop it (columns.{name}.action: drop)"
+        f"{{cast: date}} of times), make it a quasi-identifier, or drop it (columns.{name}.action: drop; of a "
+        f"weight columns.{name}.release: false)"
     )
 
 

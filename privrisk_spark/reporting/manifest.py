@@ -140,7 +140,7 @@ def data_dictionary(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> lis
                 }
             )
         elif name in policy.kept_columns:
-            recoding = getattr(policy.columns[name], "release", None)
+            recoding = policy.recodings.get(name)
             released = "as it is" if recoding is None else recoding.declared()
             columns.append({"name": name, "role": policy.columns[name].role, "released": released})
     return columns

@@ -22,7 +22,7 @@ from privrisk_spark.engine.sources import column, computed, text_of
 from privrisk_spark.errors import Fault, SchemaError
 from privrisk_spark.hierarchies.scales import interval_labels
 from privrisk_spark.planning.readings import Declared
-from privrisk_spark.policy.policy import Insensitive, Policy, Sensitive
+from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.values import BLANKS, Reading, Recoding
 from privrisk_spark.results.facts import ValuesRead
 
@@ -195,11 +195,7 @@ def recoded(frame: DataFrame, policy: Policy) -> DataFrame:
         If a column does not hold numbers, or a bound does not fit its type.
     """
     kinds = {field.name: field.dataType for field in frame.schema.fields}
-    asked = {
-        name: given.release
-        for name, given in policy.columns.items()
-        if isinstance(given, Sensitive | Insensitive) and given.action == "keep" and given.release is not None
-    }
+    asked = policy.recodings
     if not asked:
         return frame
     faults = [fault for name, recoding in asked.items() for fault in _unfit(name, kinds[name], recoding)]

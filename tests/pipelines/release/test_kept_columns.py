@@ -24,6 +24,28 @@ def costly(small: Path, tmp_path: Path) -> Path:
     return small
 
 
+def test_sampling_weights_are_released_if_the_policy_says_so_and_their_uniqueness_is_checked(
+    privrisk: Privrisk, costly: Path, tmp_path: Path
+) -> None:
+    document = yaml.safe_load(costly.read_text())
+    document["columns"]["cost"] = {"role": "weight", "read": {"cast": "number"}}
+    document["table"]["weight"] = "cost"
+    costly.write_text(yaml.safe_dump(document, sort_keys=False))
+    hidden = privrisk(str(costly), "--run-id", "hidden")
+    assert hidden.code == 0, hidden.err
+    assert "cost" not in pq.read_table(tmp_path / "out/releases/hidden/data").column_names
+    shown = privrisk(str(costly), "--run-id", "shown", "--set=columns.cost.release=true")
+    assert shown.code == 0, shown.err
+    assert "The column 'cost' is kept, and 96.7 % of the rows" in shown.err
+    released = pq.read_table(tmp_path / "out/releases/shown/data").column("cost").to_pylist()
+    assert sorted(released) == pytest.approx(sorted([1000.0, *(1000 + 7.31 * i for i in range(59))]), abs=0.01)
+    assert {"name": "cost", "role": "weight", "released": "as it is"} in shown.manifest["columns"]
+    limited = ["--set=columns.cost.release=true", "--set=checks.kept_uniqueness_at_most=0.1"]
+    refused = privrisk(str(costly), "--run-id", "refused", *limited)
+    assert refused.code == 1
+    assert "uniqueness of cost: 0.966667" in refused.err
+
+
 def report(place: Path) -> str:
     (page,) = place.glob("releases/*/report.html")
     return page.read_text()
