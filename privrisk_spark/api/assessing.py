@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import Policy, settle_run, with_frame
+from privrisk_spark.api.policies import Policy, PolicyLike, as_policy, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened_parts
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.planning.request import tables_of
@@ -101,7 +101,7 @@ class Assessed(Closeable):
 
 def assess(
     table: DataFrame | None,
-    policy: written.Policy | None = None,
+    policy: PolicyLike | None = None,
     *,
     quasi_identifiers: Mapping[str, Mapping[str, Any]] | None = None,
     sensitive: Sequence[str] = (),
@@ -124,7 +124,7 @@ def assess(
     ----------
     table : DataFrame or None
         None is the table the policy names.
-    policy : Policy, optional
+    policy : Policy, str, Path or mapping, optional
         Its columns and ``assess`` count; how it would release is not looked at.
     quasi_identifiers : mapping of str to dict, optional
         In place of a policy: the columns an attacker may know, and their hierarchies, such as ``{"zip": pr.mask(5)}``.
@@ -173,7 +173,8 @@ def assess(
     from privrisk_spark.engine.failures import named
 
     with named():
-        asked = _asked(table, policy, quasi_identifiers, sensitive, thresholds)
+        own = None if policy is None else as_policy(policy, date)
+        asked = _asked(table, own, quasi_identifiers, sensitive, thresholds)
         return _assess(table, asked, output, run_id, date, announce)
 
 

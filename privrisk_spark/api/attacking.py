@@ -9,9 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import settle_run, with_frame
+from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened_parts
-from privrisk_spark.policy import policy as written
 from privrisk_spark.results.page import Page
 from privrisk_spark.storage.temporary import PrivateDirectory
 
@@ -93,7 +92,7 @@ class Attacked(Closeable):
 
 def attack(
     table: DataFrame | None,
-    policy: written.Policy,
+    policy: PolicyLike,
     *,
     output: str | Path | None = None,
     run_id: str | None = None,
@@ -111,7 +110,7 @@ def attack(
     ----------
     table : DataFrame or None
         The original records; None is the table the policy names.
-    policy : Policy
+    policy : Policy, str, Path or mapping
         Its table, columns and ``attack`` count. By default what it released last is attacked, by all its
         quasi-identifiers.
     output : str or Path, optional
@@ -161,6 +160,7 @@ def attack(
         from privrisk_spark.engine.session import held
         from privrisk_spark.pipelines.attack import run as pipeline
 
+        policy = as_policy(policy, date)
         run, day = settle_run(policy, run_id, date, given=table is not None)
         own = with_frame(policy, table is not None)
         with directory_for(output, "attack") as (where, private):

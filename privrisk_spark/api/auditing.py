@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import settle_run
+from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
-from privrisk_spark.policy import policy as written
 from privrisk_spark.results.page import Page
 from privrisk_spark.storage.temporary import PrivateDirectory
 
@@ -66,7 +65,7 @@ class Audited(Closeable):
 
 
 def audit(
-    policy: written.Policy,
+    policy: PolicyLike,
     *,
     trials: int = 20_000,
     seed: int = 1,
@@ -82,7 +81,7 @@ def audit(
 
     Parameters
     ----------
-    policy : Policy
+    policy : Policy, str, Path or mapping
         With a guarantee of the kind ``dp``.
     trials : int
         Releases of each adversarial table, at least 1,000.
@@ -125,6 +124,7 @@ def audit(
         from privrisk_spark.engine.session import held
         from privrisk_spark.pipelines import audit as pipeline
 
+        policy = as_policy(policy, date)
         run, day = settle_run(policy, run_id, date, given=False)
         with directory_for(output, "audit") as (where, private):
             place = pipeline.check_output(policy, where)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import settle_run, with_frame
+from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
-from privrisk_spark.policy import policy as written
 from privrisk_spark.results.page import Page
 from privrisk_spark.storage.temporary import PrivateDirectory
 
@@ -101,7 +100,7 @@ class Composed(Closeable):
 
 def compose(
     table: DataFrame | None,
-    policy: written.Policy,
+    policy: PolicyLike,
     *,
     output: str | Path | None = None,
     run_id: str | None = None,
@@ -115,7 +114,7 @@ def compose(
     ----------
     table : DataFrame or None
         The table of now, whose records and dictionary count. None is the table the policy names.
-    policy : Policy
+    policy : Policy, str, Path or mapping
         With ``history``, which names vaults or manifests of releases, or a lineage; how it would release is not looked
         at.
     output : str or Path, optional
@@ -170,6 +169,7 @@ def compose(
         from privrisk_spark.engine.session import held
         from privrisk_spark.pipelines import composition as pipeline
 
+        policy = as_policy(policy, date)
         run, day = settle_run(policy, run_id, date, given=table is not None)
         own = with_frame(policy, table is not None)
         with directory_for(output, "composed") as (where, private):

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import settle_run, with_frame
+from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
-from privrisk_spark.policy import policy as written
 from privrisk_spark.results.page import Page
 from privrisk_spark.storage.temporary import PrivateDirectory
 
@@ -82,7 +81,7 @@ class Curves(Closeable):
 
 def curves(
     table: DataFrame | None,
-    policy: written.Policy,
+    policy: PolicyLike,
     *,
     shares: int = 10,
     floors: Sequence[float] | None = None,
@@ -102,7 +101,7 @@ def curves(
     ----------
     table : DataFrame or None
         None is the table the policy names.
-    policy : Policy
+    policy : Policy, str, Path or mapping
         Of the kind ``risk``, with a decision of the least risk. Its first external dictionary grows, or the table
         itself; where it names an estimate and a true dictionary, the true one grows around the rows of the estimate.
     shares : int
@@ -156,6 +155,7 @@ def curves(
         from privrisk_spark.planning.places import check_request
 
         asked = request_of(shares, floors, records)
+        policy = as_policy(policy, date)
         run, day = settle_run(policy, run_id, date, given=table is not None)
         own = with_frame(policy, table is not None)
         with directory_for(output, "curves") as (where, private):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from privrisk_spark.api.policies import placed, settle_run, with_frame
+from privrisk_spark.api.policies import PolicyLike, as_policy, placed, settle_run, with_frame
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import load_with_faults
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def plan(
     table: DataFrame | None,
-    policy: written.Policy,
+    policy: PolicyLike,
     *,
     of: Literal["release", "assess"] = "release",
     run_id: str | None = None,
@@ -34,7 +34,7 @@ def plan(
     ----------
     table : DataFrame or None
         None is the table the policy names.
-    policy : Policy
+    policy : Policy, str, Path or mapping
         To release by it, it needs a decision, or a guarantee that needs none; no output.
     of : {"release", "assess"}
         Which run.
@@ -77,6 +77,7 @@ def plan(
     with named():
         from privrisk_spark.engine.session import held
 
+        policy = as_policy(policy, date)
         run, day = settle_run(policy, run_id, date, given=table is not None)
         asked = _for_release(policy, table is not None) if of == "release" else with_frame(policy, table is not None)
         encrypt = of == "release" and (not asked.decides or asked.history is not None)
@@ -97,7 +98,7 @@ def _for_release(policy: written.Policy, given: bool) -> written.Policy:
 
 def validate(
     table: DataFrame | None,
-    policy: written.Policy | str | Path | Sequence[str | Path],
+    policy: PolicyLike | Sequence[str | Path],
     *,
     of: Job | None = None,
     output: str | Path | None = None,
@@ -114,7 +115,7 @@ def validate(
     ----------
     table : DataFrame or None
         None is the table the policy names.
-    policy : Policy, or path of one or several YAML files
+    policy : Policy, mapping, or path of one or several YAML files
         Of files that are no policy yet, the faults are returned too.
     of : {"release", "assess", "attack", "share"}, optional
         Which run. By default a release if the policy has an output; else what it has a section for, ``assess``,
@@ -161,11 +162,15 @@ def validate(
         today = date or dt.datetime.now(dt.UTC).date()
         faults: list[Fault] = []
         found: written.Policy | None
-        if isinstance(policy, written.Policy):
-            found = policy
+        if isinstance(policy, written.Policy | Mapping):
+            try:
+                found = as_policy(policy)
+            except ConfigError as error:
+                found, faults = None, list(error.faults)
         else:
             files = [policy] if isinstance(policy, str | Path) else list(policy)
-            found, faults = load_with_faults(files, overrides=overrides, date=today, releasing=False)
+            framed = table is not None
+            found, faults = load_with_faults(files, overrides=overrides, date=today, releasing=False, frames=framed)
         if found is None:
             return Validation(of or "release", run_id or "", (), tuple(faults), (), (), None)
         job, day = of or _job_of(found), found.run.date or today

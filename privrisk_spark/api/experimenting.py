@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import settle_run, with_frame
+from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.errors import ConfigError, Fault, listing, nearest
 from privrisk_spark.policy import policy as written
@@ -125,7 +125,7 @@ class ExperimentedAll(Closeable):
 
 def experiment(
     table: DataFrame | None,
-    policy: written.Policy | None,
+    policy: PolicyLike | None,
     name: str,
     *,
     quick: bool = False,
@@ -143,7 +143,7 @@ def experiment(
     ----------
     table : DataFrame or None
         None is the table the policy names; without a policy there is none.
-    policy : Policy or None
+    policy : Policy, str, Path, mapping or None
         For a table of one's own besides.
     name : str
         ``examples``, ``dictionaries``, ``deciding``, ``recoding``, ``adversary``, ``privacy``, ``compare`` or
@@ -199,7 +199,7 @@ def experiment(
 
 def all_experiments(
     table: DataFrame | None,
-    policy: written.Policy | None,
+    policy: PolicyLike | None,
     *,
     names: Sequence[str] | None = None,
     quick: bool = False,
@@ -217,7 +217,7 @@ def all_experiments(
     ----------
     table : DataFrame or None
         None is the table the policy names; without a policy there is none.
-    policy : Policy or None
+    policy : Policy, str, Path, mapping or None
         Experiments that cannot use it run on generated data alone, and the page says why.
     names : sequence of str, optional
         See :func:`experiment`; all of them if not given.
@@ -279,13 +279,14 @@ def all_experiments(
 
 
 def _settled(
-    table: DataFrame | None, policy: written.Policy | None, name: str, run_id: str | None, date: dt.date | None
+    table: DataFrame | None, policy: PolicyLike | None, name: str, run_id: str | None, date: dt.date | None
 ) -> tuple[written.Policy | None, str, dt.date]:
     """Settle policy, run id and business date."""
     if policy is None:
         if table is not None:
             raise ConfigError([Fault("policy", "a table is given, and no policy says what its columns are")])
         return None, check_run_id(name if run_id is None else run_id), date or dt.datetime.now(dt.UTC).date()
+    policy = as_policy(policy, date)
     run, day = settle_run(policy, run_id, date, given=table is not None)
     return with_frame(policy, table is not None), run, day
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privrisk_spark.api.policies import settle_run, with_frame
+from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
 from privrisk_spark.errors import ConfigError, Fault
-from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.schemes import FittedPartition, FittedScheme, read_scheme
 from privrisk_spark.results.page import html_table
 from privrisk_spark.storage.temporary import PrivateDirectory
@@ -103,7 +102,7 @@ class Fitted(Closeable):
 
 def fit(
     table: DataFrame | None,
-    policy: written.Policy,
+    policy: PolicyLike,
     *,
     output: str | Path | None = None,
     run_id: str | None = None,
@@ -119,7 +118,7 @@ def fit(
     ----------
     table : DataFrame or None
         None is the table the policy names.
-    policy : Policy
+    policy : Policy, str, Path or mapping
         Of the kind ``k-anonymity``.
     output : str or Path, optional
         Directory for ``scheme.json``; every worker must see it.
@@ -166,6 +165,7 @@ def fit(
         from privrisk_spark.engine.session import held
         from privrisk_spark.pipelines import fit as pipeline
 
+        policy = as_policy(policy, date)
         run, day = settle_run(policy, run_id, date, given=table is not None)
         own = with_frame(policy, table is not None)
         pipeline.refuse_other_guarantees(own)

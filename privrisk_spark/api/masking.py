@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from privrisk_spark.api.policies import PolicyLike, as_policy
 from privrisk_spark.api.releasing import Released, release
-from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.rules.masking import refuse_other_kinds
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def mask_table(
     table: DataFrame | None,
-    policy: written.Policy,
+    policy: PolicyLike,
     *,
     output: str | Path | None = None,
     vault: str | Path | None = None,
@@ -33,7 +33,7 @@ def mask_table(
     ----------
     table : DataFrame or None
         None is the table the policy names.
-    policy : Policy
+    policy : Policy, str, Path or mapping
         With ``guarantee={"kind": "masked"}``, and a ``mask`` for every quasi-identifier.
     output : str or Path, optional
         Directory of published releases, or its URI in an object store, in place of ``output.path``.
@@ -82,5 +82,6 @@ def mask_table(
     ...     done.manifest["guarantee"]["parameters"]["k"], done.data.groupBy("age", "income").count().count()
     (3, 4)
     """
+    policy = as_policy(policy, date)
     refuse_other_kinds(policy)
     return release(table, policy, output=output, vault=vault, run_id=run_id, date=date, announce=announce)

@@ -67,16 +67,10 @@ class Policy(written.Policy):
         version: int = 1,
         **parts: Any,
     ) -> None:
-        place = dict(table or {})
-        if not {"path", "catalog"}.intersection(place):
-            place["catalog"] = GIVEN
         name = {"name": run} if isinstance(run, str) else run
-        sharing = parts.get("sharing")
-        if isinstance(sharing, Mapping) and isinstance(edges := sharing.get("edges", {}), Mapping):
-            there = edges if {"path", "catalog"}.intersection(edges) else {**edges, "catalog": GIVEN}
-            parts["sharing"] = {**sharing, "edges": there}
-        document = {"version": version, "run": name, "table": place, "columns": dict(columns), **parts}
-        self.__setstate__(reading.parse(document, releasing=False).__getstate__())
+        given = dict(columns) if isinstance(columns, Mapping) else columns
+        document = {"version": version, "run": name, "table": table, "columns": given, **parts}
+        self.__setstate__(reading.parse(document, releasing=False, frames=True).__getstate__())
 
     @classmethod
     def of(cls, policy: written.Policy) -> Self:
@@ -112,7 +106,8 @@ def load(*files: str | Path, overrides: Sequence[str] = (), date: dt.date | None
     Raises
     ------
     privrisk_spark.errors.ConfigError
-        With all faults at once. What only a release needs, an output and a decision, is asked for by :func:`release`.
+        With all faults at once. What only a release needs, an output and a decision, is asked for by :func:`release`,
+        and ``table`` only where no frame is given.
 
     Examples
     --------
@@ -129,7 +124,36 @@ def load(*files: str | Path, overrides: Sequence[str] = (), date: dt.date | None
     """
     if not files:
         raise ConfigError([Fault("", "name a policy file, such as conf/demo.yaml")])
-    return Policy.of(reading.load(files, overrides=overrides, date=date, releasing=False))
+    return Policy.of(reading.load(files, overrides=overrides, date=date, releasing=False, frames=True))
+
+
+PolicyLike = written.Policy | str | Path | Mapping[str, Any]
+"""A policy, the path of a policy file, or the content of one as a mapping."""
+
+
+def as_policy(policy: PolicyLike, date: dt.date | None = None) -> written.Policy:
+    """Return the policy that a caller gives.
+
+    Parameters
+    ----------
+    policy : Policy, str, Path or mapping
+        A policy, the path of a policy file, or the content of one.
+    date : date, optional
+        What ``{ds}`` stands for in a file.
+
+    Raises
+    ------
+    ConfigError
+        If it is none, or has errors.
+    """
+    if isinstance(policy, written.Policy):
+        return policy
+    if isinstance(policy, str | Path):
+        return load(policy, date=date)
+    if isinstance(policy, Mapping) and all(isinstance(key, str) for key in policy):
+        return Policy(**{"columns": {}, **policy})
+    rule = "must be a Policy, the path of a policy file, or the content of one as a mapping"
+    raise ConfigError([Fault("policy", f"{rule}. Got {type(policy).__name__}")])
 
 
 def with_frame(policy: written.Policy, given: bool) -> written.Policy:
@@ -182,9 +206,7 @@ def with_edges(policy: written.Policy, given: bool) -> written.Policy:
     return policy
 
 
-def settle_run(
-    policy: written.Policy, run_id: str | None, date: dt.date | None, *, given: bool
-) -> tuple[str, dt.date]:
+def settle_run(policy: written.Policy, run_id: str | None, date: dt.date | None, *, given: bool) -> tuple[str, dt.date]:
     """Return the run id and the business date of a run.
 
     Parameters

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import placed, settle_run, with_frame
+from privrisk_spark.api.policies import PolicyLike, as_policy, placed, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, opened
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.planning.request import tables_of
@@ -108,7 +108,7 @@ class Released(Closeable):
 
 def release(
     table: DataFrame | None,
-    policy: written.Policy,
+    policy: PolicyLike,
     *,
     output: str | Path | None = None,
     vault: str | Path | None = None,
@@ -131,7 +131,7 @@ def release(
     ----------
     table : DataFrame or None
         None is the table the policy names.
-    policy : Policy
+    policy : Policy, str, Path or mapping
         With a decision, or a guarantee that needs none.
     output : str or Path, optional
         Directory of published releases, or its URI in an object store, in place of ``output.path``.
@@ -188,6 +188,7 @@ def release(
         from privrisk_spark.engine.session import held
         from privrisk_spark.pipelines.release import run as pipeline
 
+        policy = as_policy(policy, date)
         run, day = settle_run(policy, run_id, date, given=table is not None)
         wanted = {"output": output, "vault": vault}
         if policy.output is not None:

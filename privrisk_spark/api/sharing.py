@@ -9,9 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import settle_run, with_edges, with_frame
+from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run, with_edges, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened_parts
-from privrisk_spark.policy import policy as written
 from privrisk_spark.results.page import Page
 from privrisk_spark.storage.temporary import PrivateDirectory
 
@@ -70,7 +69,7 @@ class Shared(Closeable):
 def share(
     edges: DataFrame | None,
     profiles: DataFrame | None,
-    policy: written.Policy,
+    policy: PolicyLike,
     *,
     output: str | Path | None = None,
     run_id: str | None = None,
@@ -85,7 +84,7 @@ def share(
         Who is whose friend; None is the table that ``sharing.edges`` names.
     profiles : DataFrame or None
         One row a member; None is the table the policy names.
-    policy : Policy
+    policy : Policy, str, Path or mapping
         Its table, columns and ``sharing`` count.
     output : str or Path, optional
         Directory for ``decisions/`` and the documents; every worker must see it. Without it the files are in a private
@@ -137,6 +136,7 @@ def share(
         from privrisk_spark.engine.sources import whole_rows_if_parsed
         from privrisk_spark.pipelines import share as pipeline
 
+        policy = as_policy(policy, date)
         run, day = settle_run(policy, run_id, date, given=not (edges is None and profiles is None))
         own = with_edges(with_frame(policy, profiles is not None), edges is not None)
         with directory_for(output, "share") as (where, private):

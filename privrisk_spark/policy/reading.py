@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.repetition import RepetitionError, refuse_repetition
+from privrisk_spark.policy.dictionaries import GIVEN
 from privrisk_spark.policy.faults import faults_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.release import impossible
@@ -40,6 +41,7 @@ def load(
     environment: Mapping[str, str] | None = None,
     date: dt.date | None = None,
     releasing: bool = True,
+    frames: bool = False,
 ) -> Policy:
     """Read, merge and check a policy.
 
@@ -58,6 +60,8 @@ def load(
         What ``{ds}`` stands for; today (UTC) by default.
     releasing : bool
         Demand what a release needs, an output and a decision.
+    frames : bool
+        Whether a frame may be given for a table that the policy does not name.
 
     Returns
     -------
@@ -70,7 +74,7 @@ def load(
         the document's keys and references; else those of rules that take several keys together.
     """
     policy, faults = load_with_faults(
-        files, overrides=overrides, environment=environment, date=date, releasing=releasing
+        files, overrides=overrides, environment=environment, date=date, releasing=releasing, frames=frames
     )
     if policy is None or faults:
         raise ConfigError(faults)
@@ -84,12 +88,13 @@ def load_with_faults(
     environment: Mapping[str, str] | None = None,
     date: dt.date | None = None,
     releasing: bool = True,
+    frames: bool = False,
 ) -> tuple[Policy | None, list[Fault]]:
     """Read, merge and check a policy, and return its faults beside it.
 
     Parameters
     ----------
-    files, overrides, environment, date, releasing
+    files, overrides, environment, date, releasing, frames
         As :func:`load` takes them.
 
     Returns
@@ -125,19 +130,36 @@ def load_with_faults(
 
     document = cast("dict[str, Any]", _interpolate(merged, env, date or dt.datetime.now(dt.UTC).date(), "", faults))
     unresolved = {fault.path for fault in faults}
-    policy, others = _check(document, releasing=releasing)
+    policy, others = _check(_for_frames(document) if frames else document, releasing=releasing)
     faults += [fault for fault in others if fault.path not in unresolved]
     faults = [_with_origin(fault, origin) for fault in faults]
     given = () if policy is None else tuple(_from_variables(merged, document, env, ()))
     return policy.given_by_environment(given) if policy is not None and given else policy, faults
 
 
-def parse(document: Mapping[str, Any], *, releasing: bool = True) -> Policy:
+def parse(document: Mapping[str, Any], *, releasing: bool = True, frames: bool = False) -> Policy:
     """Check a policy given as a mapping, without layers and references; see :func:`load`."""
-    policy, faults = _check(document, releasing=releasing)
+    policy, faults = _check(_for_frames(document) if frames else document, releasing=releasing)
     if policy is None or faults:
         raise ConfigError(faults)
     return policy
+
+
+def _for_frames(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document in which a frame stands for each table that it does not name."""
+    found = {**document, "table": _or_frame(document.get("table"))}
+    sharing = document.get("sharing")
+    if isinstance(sharing, Mapping):
+        found["sharing"] = {**sharing, "edges": _or_frame(sharing.get("edges"))}
+    return found
+
+
+def _or_frame(table: Any) -> Any:
+    """Return what a document says of a table, with a frame in its place if it names none."""
+    said = {} if table is None else table
+    if isinstance(said, Mapping) and not {"path", "catalog"}.intersection(said):
+        return {**said, "catalog": GIVEN}
+    return said
 
 
 def _check(document: Mapping[str, Any], *, releasing: bool) -> tuple[Policy | None, list[Fault]]:

@@ -205,6 +205,54 @@ def test_what_is_wrong_with_a_policy_is_named(made: Any, key: str) -> None:
         made()
 
 
+def test_policies_may_be_paths_and_mappings_and_name_no_table_where_a_frame_is_given(
+    table: DataFrame, policy: pr.Policy, tmp_path: Path
+) -> None:
+    document: dict[str, Any] = {
+        "version": 1,
+        "run": {"name": "table"},
+        "columns": {name: dict(column) for name, column in COLUMNS.items()},
+        "decision": {"utility_at_least": 4},
+    }
+    file = tmp_path / "policy.yaml"
+    file.write_text(yaml.safe_dump(document))
+    expected = str(pr.plan(table, pr.Policy(columns=COLUMNS, decision={"utility_at_least": 4})))
+    for given in (file, str(file), document, pr.load(file)):
+        assert str(pr.plan(table, given)) == expected
+    assert pr.validate(table, document).valid
+    assert pr.validate(table, file).valid
+    with pr.release(table, str(file)) as done:
+        assert done.manifest["rows"] == 60
+    with pr.assess(table, file) as found:
+        assert found.passed is None, "no threshold was given, and an assert of it must fail"
+    for run in (pr.plan, pr.release, pr.assess, pr.attack, pr.fit, pr.curves, pr.compose, pr.mask_table):
+        with pytest.raises(pr.errors.ConfigError, match=r"policy: must be a Policy, the path .* Got int"):
+            run(table, 7)  # type: ignore[operator]
+        with pytest.raises(pr.errors.ConfigError, match="there is no policy file"):
+            run(table, tmp_path / "none.yaml")  # type: ignore[operator]
+        with pytest.raises(pr.errors.ConfigError, match="columns: must hold at least 1 item"):
+            run(table, {"version": 1})  # type: ignore[operator]
+    with pytest.raises(pr.errors.ConfigError, match="columns: must be a mapping"):
+        pr.plan(table, {"columns": ["age"]})
+    with pytest.raises(pr.errors.ConfigError, match=r"^table: the policy names none, so a frame must be given"):
+        pr.release(None, file)
+    assert [fault.path for fault in pr.validate(None, file).faults] == ["table"]
+
+
+def test_commands_need_a_policy_that_names_its_table(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from privrisk_spark.cli.app import app
+
+    file = tmp_path / "policy.yaml"
+    columns = {"age": {"role": "quasi-identifier", "hierarchy": {"flat": {"values": ["1"]}}}}
+    file.write_text(yaml.safe_dump({"version": 1, "run": {"name": "x"}, "columns": columns}))
+    for command in ("release", "mask", "validate"):
+        ran = CliRunner().invoke(app, [command, str(file)])
+        assert ran.exit_code == 2
+        assert "table: is required" in ran.output
+
+
 def test_builders_say_what_a_file_says() -> None:
     assert pr.mask(3, side="left", character="#", length=5) == {
         "mask": {"steps": 3, "from": "left", "character": "#", "length": 5}
@@ -236,6 +284,7 @@ def test_builders_say_what_a_file_says() -> None:
     }  # fmt: skip
     assert columns["j"] == {"role": "identifier", "read": {"trim": True}}
     assert pr.weight(read={"cast": "number"}) == {"role": "weight", "read": {"cast": "number"}}
+    assert pr.weight(release=True) == {"role": "weight", "release": True}
     assert pr.sensitive() == {"role": "sensitive", "action": "keep"}, "what is not said is not written"
     pr.Policy(columns=columns, risk={"sensitivity": {"personal": {"factor": "f"}}})
 
