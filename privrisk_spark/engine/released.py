@@ -173,10 +173,15 @@ def _first_line(output: Output, columns: Sequence[str]) -> Sequence[str]:
     return quoted_names(columns) if output.quote_formulas else columns
 
 
+_NO_TEXT = "\0missing\0"
+"""What Spark's parser puts for nothing between two separators, so that it is not the empty text."""
+
+
 def read_back(spark: SparkSession, output: Output, directory: Path, partitions: Partitions = _NONE) -> DataFrame:
     """Open staged data as a consumer would."""
     if output.format == "csv":
-        texts = spark.read.options(header=True, escape='"', multiLine=True).csv(str(directory))
+        # By default Spark reads an empty text in quotes as missing, too.
+        texts = spark.read.options(header=True, escape='"', multiLine=True, nullValue=_NO_TEXT).csv(str(directory))
         return without_quoted_formulas(texts) if output.quote_formulas else texts
     if partitions.types:
         held = from_arrow_schema(

@@ -687,6 +687,39 @@ def test_values_of_any_type_that_has_an_order_are_counted(privrisk: Privrisk, po
         assert Counter(map(repr, released.column(name).to_pylist())) == Counter(map(repr, values.to_pylist()))
 
 
+@pytest.mark.parametrize("entity", [False, True])
+def test_empty_texts_next_to_missing_ones_are_released_as_csv(privrisk: Privrisk, tmp_path: Path, entity: bool) -> None:
+    sick = ["", None, "flu", "cold", "", "flu", None, "", None, ""]
+    table = {"who": [f"p{i}" for i in range(10)], "age": ["20"] * 4 + ["30"] * 3 + ["40"] * 3, "sick": sick}
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table(table), tmp_path / "in" / "t.parquet")
+    document = {
+        "version": 1,
+        "run": {"name": "empty"},
+        "table": {"path": str(tmp_path / "in" / "t.parquet"), **({"entity_id": "who"} if entity else {})},
+        "columns": {
+            "who": {"role": "identifier"},
+            "age": {"role": "quasi-identifier", "hierarchy": {"flat": {"values": ["20", "30", "40"]}}},
+            "sick": {"role": "sensitive"},
+        },
+        "guarantee": {
+            "kind": "k-anonymity", "k": 3, "suppression_limit": 0.4, "suppressed": "drop", "method": "exhaustive",
+            "also": [{"l_diversity": {"column": "sick", "l": 2}}, {"alpha": {"column": "sick", "alpha": 0.6}}],
+        },
+        "output": {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault"), "format": "csv"},
+    }  # fmt: skip
+    file = tmp_path / "policy.yaml"
+    file.write_text(yaml.safe_dump(document))
+    ran = privrisk(str(file))
+    assert ran.code == 0, ran.err
+    exact = pc.ConvertOptions(
+        strings_can_be_null=True, quoted_strings_can_be_null=False, column_types={"age": pa.string()}
+    )
+    found = pa.concat_tables([pc.read_csv(one, convert_options=exact) for one in ran.data.glob("*.csv")])
+    expected = list(zip(table["age"], sick, strict=True))[:7]
+    assert Counter((row["age"], row["sick"]) for row in found.to_pylist()) == Counter(expected)
+
+
 # ------------------------------------------------------------------------------------------------ people
 
 
