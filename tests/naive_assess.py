@@ -269,15 +269,19 @@ def attribute(
     for size, held in classes:
         n = sum(held.values())
         q = {value: held[value] / n for value in domain}
-        falling = sorted(held.values(), reverse=True)
-        everybody = falling[0] == size
-        worst["p_sensitive"].append(len(held))
-        worst["l_entropy"].append(math.exp(-math.fsum(x * math.log(x) for x in q.values() if x)))
+        # A missing value tells nothing: of these the shares are of who holds none.
+        known = {value: times for value, times in held.items() if value is not None}
+        falling = sorted(known.values(), reverse=True) or [0]
+        some = max(size - held.get(None, 0), falling[0], 1)
+        everybody = falling[0] == some
+        worst["p_sensitive"].append(len(known))
+        of_known = [times / sum(known.values()) for times in known.values()]
+        worst["l_entropy"].append(math.exp(-math.fsum(x * math.log(x) for x in of_known)) if known else 0.0)
         # Persons may hold several values: at least so many hold none of the more frequent ones.
-        levels = [m for m in range(1, len(falling) + 1) if falling[0] < c * max(size - sum(falling[: m - 1]), 0)]
+        levels = [m for m in range(1, len(known) + 1) if falling[0] < c * max(some - sum(falling[: m - 1]), 0)]
         worst["l_recursive"].append(max(levels, default=0))
         worst["t_closeness"].append(moved(q))
-        worst["alpha"].append(falling[0] / size)
+        worst["alpha"].append(falling[0] / some)
         gains = {value: (q[value] - p[value]) / p[value] for value in domain if p[value]}
         worst["beta_likeness"].append(max(0.0, *gains.values()))
         beyond = any(gain > -math.log(p[value]) + 1e-12 for value, gain in gains.items())
@@ -286,7 +290,7 @@ def attribute(
         worst["delta_disclosure"].append(max(ratios))
         worst["delta_disclosure_present"].append(max(ratio for ratio in ratios if ratio < math.inf))
         homogeneous += size * everybody
-        likely += size * (falling[0] / size > 0.5 + 1e-12)
+        likely += size * (falling[0] / some > 0.5 + 1e-12)
     people = sum(size for size, _ in classes)
     least = {"p_sensitive", "l_entropy", "l_recursive"}
     found: Figures = {(name, column): min(values) if name in least else max(values) for name, values in worst.items()}

@@ -48,3 +48,14 @@ def grounds_of(asked: KAnonymityGuarantee, values: Mapping[str, pa.Array | pa.Ch
                 codes = [tree.n_leaves - 1 if text is None else tree.code_of[text] for text in texts]
                 found[place] = tree.ancestor[np.array(codes, dtype=np.int64)]
     return found
+
+
+def missing_codes(values: Mapping[str, pa.Array | pa.ChunkedArray]) -> dict[str, int]:
+    """Return the code of the missing value of each column that has one.
+
+    Parameters
+    ----------
+    values : mapping of column to array
+        Distinct values in their order, in which a missing one is the last.
+    """
+    return {name: len(of) - 1 for name, of in values.items() if of.null_count}

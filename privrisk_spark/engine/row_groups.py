@@ -11,6 +11,7 @@ from typing import IO, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
@@ -58,6 +59,13 @@ class Wanted:
     name: str
     kind: Literal["text", "number", "value"]
     distinct: bool = False
+
+
+def without_nan(values: pa.Array) -> pa.Array:
+    """Return values with NaN as a missing value: what is missing is one value, whatever a source writes for it."""
+    if not pa.types.is_floating(values.type):
+        return values
+    return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
 
 
 Source = str | ObjectFile
@@ -211,7 +219,7 @@ def batches_of(
                 array = repeated(piece.values[name], types[name], rows, encoded=name in encoded)
             else:
                 array = arrays[name] if declared is None else _as_declared(arrays[name], types[name])
-            columns.append(array.cast(pa.float64(), safe=False) if want.kind == "number" else array)
+            columns.append(array.cast(pa.float64(), safe=False) if want.kind == "number" else without_nan(array))
         return pa.Table.from_arrays(columns, names=[want.alias for want in wanted])
 
     fields = [

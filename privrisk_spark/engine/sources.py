@@ -36,6 +36,7 @@ from privrisk_spark.engine.row_groups import (
     opened,
     pieces_of,
     together,
+    without_nan,
 )
 from privrisk_spark.engine.settings import input_files
 from privrisk_spark.engine.source_files import path_for_spark
@@ -66,8 +67,12 @@ def text(frame: DataFrame, name: str) -> Column:
 
 def text_of(value: Column, kind: T.DataType) -> Column:
     """Text of a value of a type; NaN is missing."""
-    as_text = value.cast("string")
-    return F.when(~F.isnan(value), as_text) if isinstance(kind, _INEXACT) else as_text
+    return present(value, kind).cast("string")
+
+
+def present(value: Column, kind: T.DataType) -> Column:
+    """Return a column in which NaN is missing, as :func:`~privrisk_spark.engine.row_groups.without_nan`."""
+    return F.when(~F.isnan(value), value) if isinstance(kind, _INEXACT) else value
 
 
 def computed(value: Column, name: str) -> Column:
@@ -144,7 +149,7 @@ def scan(
     chosen = {
         "text": lambda name: text(frame, name),
         "number": lambda name: column(name).try_cast("double"),
-        "value": column,
+        "value": lambda name: present(column(name), frame.schema[name].dataType),
     }
     return Batches.of_frame(frame.select(*more, *[chosen[w.kind](w.name).alias(w.alias) for w in wanted]))
 
@@ -272,7 +277,7 @@ def scan_parts(
                 arrays = [
                     repeated(values[want.name], to_arrow_type(kinds[want.name]), batch.num_rows, encoded=False)
                     if want.name in values
-                    else batch.column(batch.schema.get_field_index(want.name))
+                    else without_nan(batch.column(batch.schema.get_field_index(want.name)))
                     for want in wanted
                 ]
                 yield pa.Table.from_arrays(arrays, names=[want.alias for want in wanted])

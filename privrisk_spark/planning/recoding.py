@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from privrisk_spark.kernels.arrays import IntArray
@@ -29,6 +29,7 @@ from privrisk_spark.policy.anonymity import (
     KMap,
     LDiversity,
     OfColumn,
+    OfKnownValues,
     PSensitivity,
     TCloseness,
 )
@@ -62,6 +63,7 @@ def conditions(
     population: Population | None = None,
     *,
     persons: Collection[str] = (),
+    missing: Mapping[str, int],
 ) -> tuple[Condition, ...]:
     """Return what every released class must meet: k first, then what is asked besides, in the order of the policy.
 
@@ -76,6 +78,8 @@ def conditions(
         Where people of the dictionary are asked about.
     persons : collection of str
         Sensitive columns of which it is known who holds which value; their distributions are of persons, too.
+    missing : mapping of sensitive column to int
+        Code of the missing value of the columns that have one.
     """
     at, found = {name: i for i, name in enumerate(distributions)}, [at_least(asked.k)]
     for place, part in enumerate(asked.also):
@@ -83,7 +87,14 @@ def conditions(
             if isinstance(one, OfColumn):
                 ground = () if grounds is None or place not in grounds else (grounds[place],)
                 column = one.column
-                found.append(_held(one, distributions[column], at[column], ground, persons=column in persons))
+                left_out = isinstance(one, OfKnownValues) and not one.count_missing
+                of = partial(
+                    held_to,
+                    attribute=at[column],
+                    persons=column in persons,
+                    missing=missing.get(column) if left_out else None,
+                )
+                found.append(_held(one, distributions[column], ground, of))
             else:
                 assert population is not None, "the people of the dictionary were counted"
                 found.append(_held_to(one, population))
@@ -97,9 +108,8 @@ def _held_to(asked: KMap | DeltaPresence, population: Population) -> Condition:
 
 
 def _held(
-    asked: OfColumn, table: TableDistribution, attribute: int, ground: tuple[IntArray, ...], *, persons: bool
+    asked: OfColumn, table: TableDistribution, ground: tuple[IntArray, ...], of: Callable[..., Condition]
 ) -> Condition:
-    of = partial(held_to, attribute=attribute, persons=persons)
     match asked:
         case LDiversity(kind="distinct", l=least):
             return of(DISTINCT_DIVERSITY, least)
@@ -135,6 +145,14 @@ def asked_in_words(asked: KAnonymityGuarantee, unit: str) -> list[str]:
 
 
 def _in_words(asked: OfColumn | KMap | DeltaPresence, unit: str) -> str:
+    """Return what is asked in words, and whether missing values count."""
+    words = _bound_in_words(asked, unit)
+    if isinstance(asked, OfKnownValues):
+        words += " (a missing one counts)" if asked.count_missing else " (missing ones do not count)"
+    return words
+
+
+def _bound_in_words(asked: OfColumn | KMap | DeltaPresence, unit: str) -> str:
     match asked:
         case KMap(k=least):
             return f"at least {least:,} people of the dictionary"

@@ -22,7 +22,15 @@ class OfColumn(Part):
     column: Text = Field(description=_COLUMN)
 
 
-class LDiversity(OfColumn):
+class OfKnownValues(OfColumn):
+    """A condition on the values of a class that are not missing."""
+
+    count_missing: bool = Field(
+        False, description="Whether a missing value counts as one more value.", exclude_if=lambda counts: not counts
+    )
+
+
+class LDiversity(OfKnownValues):
     """l-diversity: distinct, by entropy, or recursive (c, l)."""
 
     l: Annotated[float, Field(ge=1, allow_inf_nan=False), NUMBER] = Field(  # noqa: E741 - the papers' name
@@ -35,7 +43,7 @@ class LDiversity(OfColumn):
     c: Positive | None = Field(None, description="Of the kind 'recursive': r_1 < c (r_l + ... + r_m).")
 
 
-class PSensitivity(OfColumn):
+class PSensitivity(OfKnownValues):
     """p-sensitivity: so many distinct values in every class."""
 
     p: Count = Field(description="Different values of every released class, at least.")
@@ -55,7 +63,7 @@ class TCloseness(OfColumn):
     )
 
 
-class AlphaBound(OfColumn):
+class AlphaBound(OfKnownValues):
     """(alpha, k)-anonymity: the greatest share of a value in a class."""
 
     alpha: Share = Field(description="Share of any value in a class, at most.")

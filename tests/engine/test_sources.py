@@ -79,11 +79,15 @@ def rows_of(frame: Any) -> list[tuple[Any, ...]]:
 
 
 def by_spark(frame: Any, wanted: list[Wanted]) -> Any:
-    """The wanted columns as Spark reads them."""
+    """The wanted columns as Spark reads them; NaN is missing."""
     how = {
         "text": lambda name: text(frame, name),
         "number": lambda name: column(name).try_cast("double"),
-        "value": column,
+        "value": lambda name: (
+            F.nullif(column(name), F.lit(math.nan).cast(frame.schema[name].dataType))
+            if isinstance(frame.schema[name].dataType, T.FloatType | T.DoubleType)
+            else column(name)
+        ),
     }
     return frame.select(*[how[w.kind](w.name).alias(w.alias) for w in wanted])
 

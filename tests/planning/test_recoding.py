@@ -37,32 +37,32 @@ CASES: list[tuple[dict[str, Any], list[tuple[tuple[int, ...], bool]], str, tuple
     (
         {"l_diversity": {"column": "x", "l": 2}},
         [((1, 1, 0), True), ((4, 0, 0), False), ((1, 1, 1), True)],
-        "at least 2 distinct values of 'x'",
+        "at least 2 distinct values of 'x' (missing ones do not count)",
         (True, True),
     ),
     (
         {"p_sensitivity": {"column": "x", "p": 3}},
         [((1, 1, 0), False), ((1, 1, 8), True)],
-        "at least 3 distinct values of 'x'",
+        "at least 3 distinct values of 'x' (missing ones do not count)",
         (True, True),
     ),
     (
         {"l_diversity": {"column": "x", "l": 2, "kind": "entropy"}},
         [((3, 3, 0), True), ((3, 2, 0), False), ((1, 1, 1), True), ((4, 1, 0), False), ((1, 0, 0), False)],
-        "values of 'x' with an entropy of at least ln 2",
+        "values of 'x' with an entropy of at least ln 2 (missing ones do not count)",
         (True, False),
     ),
     # r_1 < 2 (r_2 + r_3): equal fails. With l = 3 r_1 < 2 r_3.
     (
         {"l_diversity": {"column": "x", "l": 2, "kind": "recursive", "c": 2}},
         [((2, 1, 0), False), ((0, 1, 4), False), ((1, 1, 3), True), ((1, 1, 4), False), ((0, 3, 5), True)],
-        "recursive (2, 2)-diversity of 'x'",
+        "recursive (2, 2)-diversity of 'x' (missing ones do not count)",
         (True, False),
     ),
     (
         {"l_diversity": {"column": "x", "l": 3, "kind": "recursive", "c": 2}},
         [((2, 2, 2), True), ((2, 1, 2), False), ((3, 2, 3), True), ((3, 3, 0), False)],
-        "recursive (2, 3)-diversity of 'x'",
+        "recursive (2, 3)-diversity of 'x' (missing ones do not count)",
         (True, False),
     ),
     # Shares of the table are 1/4, 1/4, 1/2. At most: equal passes.
@@ -89,7 +89,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[tuple[int, ...], bool]], str, tuple
     (
         {"alpha": {"column": "x", "alpha": 0.6}},
         [((3, 2, 0), True), ((2, 1, 0), False), ((0, 2, 3), True)],
-        "no value of 'x' in more than a share of 0.6",
+        "no value of 'x' in more than a share of 0.6 (missing ones do not count)",
         (True, False),
     ),
     # (q - p) / p at most 1: q at most 1/2, 1/2, 1.
@@ -121,13 +121,26 @@ def test_a_condition_is_met_by_the_classes_that_meet_it(
     condition: dict[str, Any], classes: list[tuple[tuple[int, ...], bool]], words: str, monotone: tuple[bool, bool]
 ) -> None:
     guarantee = asked(condition)
-    k, held = conditions(guarantee, {"x": TableDistribution(np.array(TABLE))})
+    k, held = conditions(guarantee, {"x": TableDistribution(np.array(TABLE))}, missing={})
     runs = runs_of(*(one for one, _ in classes))
     node = NodeClasses(np.arange(len(classes)), runs.rows, (runs,))
     assert held.meets(node).tolist() == [expected for _, expected in classes]
     assert k.meets(node).tolist() == [sum(one) >= 2 for one, _ in classes]
     assert (held.monotone_in_generalization, held.monotone_in_suppression) == monotone
     assert asked_in_words(guarantee, "rows") == ["at least 2 rows", words]
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_conditions_leave_missing_values_out_unless_they_count(counts: bool) -> None:
+    given = {"column": "x", **({"count_missing": True} if counts else {})}
+    guarantee = asked({"l_diversity": {**given, "l": 2}}, {"alpha": {**given, "alpha": 0.5}})
+    *_, distinct, alpha = conditions(guarantee, {"x": TableDistribution(np.array(TABLE))}, missing={"x": 2})
+    runs = runs_of((1, 0, 1), (1, 1, 2), (0, 0, 2))
+    node = NodeClasses(np.arange(3), runs.rows, (runs,))
+    assert distinct.meets(node).tolist() == ([True, True, False] if counts else [False, True, False])
+    assert alpha.meets(node).tolist() == ([True, True, False] if counts else [False, True, True])
+    said = "a missing one counts" if counts else "missing ones do not count"
+    assert all(said in words for words in asked_in_words(guarantee, "rows")[1:])
 
 
 def test_of_every_condition_there_is_a_case() -> None:
@@ -141,7 +154,7 @@ def test_people_of_the_dictionary_are_asked_about_in_their_order() -> None:
     assert sensitive_of(guarantee) == ["x"]
     people = np.array([4, 3, 8, 16])
     population = Population(lambda classes: people[classes.member], monotone=True)
-    found = conditions(guarantee, {"x": TableDistribution(np.array([4, 4]))}, None, population)
+    found = conditions(guarantee, {"x": TableDistribution(np.array([4, 4]))}, None, population, missing={})
     runs = runs_of((1, 1), (1, 1), (1, 1), (2, 0))
     node = NodeClasses(np.arange(4), runs.rows, (runs,))
     assert [one.meets(node).tolist() for one in found] == [
@@ -153,7 +166,7 @@ def test_people_of_the_dictionary_are_asked_about_in_their_order() -> None:
     assert asked_in_words(guarantee, "rows") == [
         "at least 2 rows",
         "at least 4 people of the dictionary",
-        "no value of 'x' in more than a share of 0.5",
+        "no value of 'x' in more than a share of 0.5 (missing ones do not count)",
         "rows for at least 0.25 and at most 0.5 of its people of the dictionary",
     ]
     (words,) = asked_in_words(asked({"delta_presence": {"at_most": 0.5}}), "rows")[1:]
@@ -166,7 +179,7 @@ def test_conditions_come_in_their_order_each_of_its_column() -> None:
     guarantee = asked(of_y, of_x, {"p_sensitivity": {"column": "y", "p": 3}}, k=4)
     assert sensitive_of(guarantee) == ["y", "x"]
     tables = {"y": TableDistribution(np.array([4, 4, 4])), "x": TableDistribution(np.array([6, 6]))}
-    found = conditions(guarantee, tables)
+    found = conditions(guarantee, tables, missing={})
     y, x = runs_of((2, 2, 0), (1, 1, 2), (2, 1, 1)), runs_of((4, 0), (2, 2), (1, 2))
     node = NodeClasses(np.arange(3), np.array([4, 4, 3]), (y, x))
     assert [one.meets(node).tolist() for one in found] == [
@@ -177,12 +190,12 @@ def test_conditions_come_in_their_order_each_of_its_column() -> None:
     ]
     assert asked_in_words(guarantee, "persons") == [
         "at least 4 persons",
-        "no value of 'y' in more than a share of 0.5 of its persons",
-        "at least 2 distinct values of 'x'",
-        "at least 3 distinct values of 'y'",
+        "no value of 'y' in more than a share of 0.5 of its persons (missing ones do not count)",
+        "at least 2 distinct values of 'x' (missing ones do not count)",
+        "at least 3 distinct values of 'y' (missing ones do not count)",
     ]
     assert sensitive_of(asked()) == []
-    assert [one.name for one in conditions(asked(), {})] == ["k-anonymity"]
+    assert [one.name for one in conditions(asked(), {}, missing={})] == ["k-anonymity"]
 
 
 def test_values_that_meet_low_in_a_hierarchy_are_near() -> None:
@@ -190,7 +203,7 @@ def test_values_that_meet_low_in_a_hierarchy_are_near() -> None:
     tree = {"column": "x", "t": 0.25, "distance": "hierarchical", "hierarchy": {"flat": {}}}
     guarantee = asked({"p_sensitivity": {"column": "x", "p": 1}}, {"t_closeness": tree})
     ground = np.array([[0, 3, 5], [1, 3, 5], [2, 4, 5]], dtype=np.int32)
-    *_, held = conditions(guarantee, {"x": TableDistribution(np.array(TABLE))}, {1: ground})
+    *_, held = conditions(guarantee, {"x": TableDistribution(np.array(TABLE))}, {1: ground}, missing={})
     classes = [((2, 0, 2), True), ((1, 1, 0), False), ((3, 0, 1), False), ((0, 2, 2), True), ((1, 0, 3), True)]
     runs = runs_of(*(one for one, _ in classes))
     found = held.meets(NodeClasses(np.arange(len(classes)), runs.rows, (runs,)))

@@ -28,6 +28,8 @@ Proofs. ``n_X`` is the number of records of ``X``, ``q_X`` the shares of the sen
 ``q_{A∪B}`` is a mean of ``q_A`` and ``q_B`` with positive weights, and ``p`` those of the table.
 
 * Sizes (k-anonymity, k-map): ``n_{A∪B} >= max(n_A, n_B)``, of rows, of persons and of the population alike.
+* Of the known values alone all this holds too, with ``n_X`` the records of ``X`` with a known value: a class without
+  any has the worst number, but for the greatest share and homogeneity, where it has the best and adds nothing.
 * Distinct values (p-sensitivity, distinct l-diversity, homogeneity): the values of ``A ∪ B`` are those of both.
 * Entropy: it is concave, so ``H(q_{A∪B}) >= min(H(q_A), H(q_B))`` (Machanavajjhala, Kifer, Gehrke and
   Venkitasubramaniam, ACM TKDD 1(1), 2007, who prove this and the next one).
@@ -51,6 +53,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from privrisk_spark.errors import InternalError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.classes.bounds import Direction, fails
@@ -65,6 +69,7 @@ from privrisk_spark.kernels.classes.closeness import (
 from privrisk_spark.kernels.classes.concealment import confusion, matches
 from privrisk_spark.kernels.classes.consistency import rows_per_original, rows_per_released
 from privrisk_spark.kernels.classes.diversity import (
+    SensitiveRuns,
     distinct_values,
     entropy_diversity,
     greatest_l,
@@ -96,6 +101,8 @@ class Criterion:
         Whether a number equal to the bound fails.
     whole : bool
         Whether numbers are counts, which are compared exactly.
+    of_nothing : float or None
+        Number of a class without a known value, where missing values do not count; None where they always count.
     """
 
     name: str
@@ -106,6 +113,29 @@ class Criterion:
     number: Callable[..., FloatArray | LongArray] | None = None
     strict: bool = False
     whole: bool = False
+    of_nothing: float | None = None
+
+    def numbers_of_known(self, runs: SensitiveRuns, missing: int | None, *of: object, **given: object) -> FloatArray:
+        """Compute the numbers of the known values; parameters as those of :attr:`number`.
+
+        Parameters
+        ----------
+        runs : SensitiveRuns
+        missing : int or None
+            Code of the missing value. Where None, or if the criterion compares shares with those of the table, it is a
+            value like any other.
+        *of, **given
+            What else the numbers are computed of.
+
+        Returns
+        -------
+        ndarray of float64, shape (m,)
+            :attr:`of_nothing` for classes that hold no known value.
+        """
+        if missing is None or self.of_nothing is None:
+            return self.numbers(runs, *of, **given).astype(np.float64)
+        numbers = self.numbers(runs.without(missing), *of, **given).astype(np.float64)
+        return np.where(runs.holds_only(missing), self.of_nothing, numbers)
 
     def numbers(self, *of: object, **given: object) -> FloatArray | LongArray:
         """Compute the numbers; parameters as those of :attr:`number`.
@@ -147,23 +177,29 @@ K_ANONYMITY = Criterion("k-anonymity", "at least", _SAMARATI, True, True, whole=
 K_MAP = Criterion("k-map", "at least", "Sweeney 2001", True, True, whole=True)
 """Persons of the population in the class."""
 P_SENSITIVITY = Criterion(
-    "p-sensitivity", "at least", "Truta and Vinay 2006", True, True, distinct_values, whole=True
+    "p-sensitivity", "at least", "Truta and Vinay 2006", True, True, distinct_values, whole=True, of_nothing=0
 )  # fmt: skip
 """Sensitive values in the class."""
-DISTINCT_DIVERSITY = Criterion("distinct l-diversity", "at least", _DIVERSITY, True, True, distinct_values, whole=True)
+DISTINCT_DIVERSITY = Criterion("distinct l-diversity", "at least", _DIVERSITY, True, True, distinct_values, whole=True,
+                               of_nothing=0)  # fmt: skip
 """Sensitive values in the class, the same number."""
-HOMOGENEITY = Criterion("homogeneity", "at least", _DIVERSITY, True, True, homogeneity, whole=True)
+HOMOGENEITY = Criterion(
+    "homogeneity", "at least", _DIVERSITY, True, True, homogeneity, whole=True, of_nothing=np.inf
+)  # fmt: skip
 """The same number, but 1 where all persons hold one value and some hold others too; with 2 asked, the classes that fail
 are those open to the homogeneity attack."""
-ENTROPY_DIVERSITY = Criterion("entropy l-diversity", "at least", _DIVERSITY, True, False, entropy_diversity)
+ENTROPY_DIVERSITY = Criterion("entropy l-diversity", "at least", _DIVERSITY, True, False, entropy_diversity,
+                              of_nothing=0)  # fmt: skip
 """``exp(H)`` of the class."""
 RECURSIVE_C = Criterion(
-    "recursive (c,l)-diversity: c", "at most", _DIVERSITY, True, False, least_c, strict=True
+    "recursive (c,l)-diversity: c", "at most", _DIVERSITY, True, False, least_c, strict=True,
+    of_nothing=np.inf,
 )  # fmt: skip
 """Least ``c``, not itself allowed, for a given ``l``."""
-RECURSIVE_L = Criterion("recursive (c,l)-diversity: l", "at least", _DIVERSITY, True, False, greatest_l, whole=True)
+RECURSIVE_L = Criterion("recursive (c,l)-diversity: l", "at least", _DIVERSITY, True, False, greatest_l, whole=True,
+                        of_nothing=0)  # fmt: skip
 """Greatest ``l`` for a given ``c``."""
-ALPHA = Criterion("alpha", "at most", "Wong, Li, Fu and Wang 2006", True, False, greatest_share)
+ALPHA = Criterion("alpha", "at most", "Wong, Li, Fu and Wang 2006", True, False, greatest_share, of_nothing=0)
 """Greatest share of a sensitive value; (alpha,k)-anonymity with :data:`K_ANONYMITY` beside it."""
 EQUAL_CLOSENESS = Criterion("t-closeness, equal distance", "at most", _CLOSENESS, True, False, equal_distance)
 """Earth mover's distance between class and table, where all values are 1 apart."""

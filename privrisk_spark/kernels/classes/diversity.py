@@ -14,6 +14,10 @@ them: the α of a value is the share of the class's persons who hold it; the cla
 all of them hold one value, whatever else they hold; the tail of recursive diversity is ``n - r_1 - … - r_(ℓ-1)``, the
 persons who certainly hold none of the more frequent values.
 
+A missing value tells an attacker nothing of the value. :meth:`SensitiveRuns.without` leaves it out, so that all these
+numbers are of the known values: a class of one illness and of missing ones is homogeneous. A class without any known
+value has 0 values (:meth:`~privrisk_spark.kernels.classes.criteria.Criterion.numbers_of_known`).
+
 An attacker who finds somebody's class learns the value if there is only one (homogeneity attack), and knows it with
 probability ``max c_s/n`` otherwise. The share of records exposed is
 :attr:`~privrisk_spark.kernels.classes.tally.ClassTally.failing_share` of ``DISTINCT_DIVERSITY`` at 2, and of ``ALPHA``
@@ -151,6 +155,32 @@ class SensitiveRuns:
         persons = None if self.persons is None else self.persons[kept]
         return SensitiveRuns(start, self.value[of_runs], self.count[of_runs], persons)
 
+    def without(self, missing: int) -> SensitiveRuns:
+        """Leave the missing value out of the classes that hold other values.
+
+        Parameters
+        ----------
+        missing : int
+            Its code.
+
+        Returns
+        -------
+        SensitiveRuns
+            Persons are those who do not hold it, at least as many as hold one of the other values.
+        """
+        left_out = (self.value == missing) & (np.diff(self.class_start) > 1)[self.owner]
+        start = self.class_start - np.concatenate([[0], np.cumsum(self.added(left_out.astype(np.int64)))])
+        persons = self.persons
+        if persons is not None:
+            of_others = self.greatest(np.where(left_out, 0, self.count))
+            persons = np.maximum(persons - self.added(np.where(left_out, self.count, 0)), of_others)
+        return SensitiveRuns(start, self.value[~left_out], self.count[~left_out], persons)
+
+    def holds_only(self, value: int) -> BoolArray:
+        """Mark the classes that hold one value and no other; ndarray of bool, shape (m,)."""
+        only: BoolArray = (np.diff(self.class_start) == 1) & (self.value[self.class_start[:-1]] == value)
+        return only
+
     @cached_property
     def tail(self) -> LongArray:
         """``r_ℓ + … + r_m`` of the ℓ-th run of each class in descending order: who holds none of those before it.
@@ -168,7 +198,7 @@ class SensitiveRuns:
             return of_runs[:0]
         return np.add.reduceat(of_runs, self.class_start[:-1])
 
-    def greatest(self, of_runs: FloatArray) -> FloatArray:
+    def greatest(self, of_runs: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Return the greatest number of the runs of each class."""
         if not self.n_classes:
             return of_runs[:0]

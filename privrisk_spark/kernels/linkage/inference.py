@@ -42,6 +42,7 @@ __all__ = [
     "consistent_values",
     "guessed",
     "marginal_guess",
+    "of_known_values",
     "without_own_row",
 ]
 
@@ -84,6 +85,31 @@ class Inferred:
     def guessed(self) -> Found:
         """People whose value is guessed rightly, with limits."""
         return found(self.right, self.people)
+
+
+def of_known_values(
+    runs: SensitiveRuns, truth: SensitiveRuns, missing: int
+) -> tuple[SensitiveRuns, SensitiveRuns] | None:
+    """Leave missing values out of classes, and the people out whose value is missing: nothing is learned of it.
+
+    Parameters
+    ----------
+    runs, truth : SensitiveRuns
+        As :func:`guessed` takes them.
+    missing : int
+        Code of the missing value.
+
+    Returns
+    -------
+    tuple of SensitiveRuns or None
+        Of the classes in which somebody has a known value; None if there is none. If a class shows nothing but missing
+        values, it keeps them.
+    """
+    there = ~truth.holds_only(missing)
+    if not there.any():
+        return None
+    known = truth.where(there).without(missing)
+    return (known if truth is runs else runs.where(there).without(missing)), known
 
 
 def guessed(runs: SensitiveRuns, truth: SensitiveRuns | None = None) -> Inferred:

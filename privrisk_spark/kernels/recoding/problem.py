@@ -63,7 +63,14 @@ def at_least(k: int) -> Condition:
     return Condition(K_ANONYMITY.name, lambda classes: classes.size >= k, True, True, k)
 
 
-def held_to(criterion: Criterion, asked: float, *given: object, attribute: int = 0, persons: bool = False) -> Condition:
+def held_to(
+    criterion: Criterion,
+    asked: float,
+    *given: object,
+    attribute: int = 0,
+    persons: bool = False,
+    missing: int | None = None,
+) -> Condition:
     """Hold the values of a sensitive attribute in every class against a bound.
 
     Parameters
@@ -80,6 +87,8 @@ def held_to(criterion: Criterion, asked: float, *given: object, attribute: int =
         Whether it is known who holds which value of the attribute, so that shares are of persons
         (:mod:`privrisk_spark.kernels.recoding.holders`): they are monotone in nothing. How many values there are is as
         it was.
+    missing : int, optional
+        Code of the missing value, where it does not count.
 
     Raises
     ------
@@ -92,8 +101,7 @@ def held_to(criterion: Criterion, asked: float, *given: object, attribute: int =
         runs = runs_of(classes.held[attribute])
         if (runs.persons is not None) != persons:
             raise InternalError(f"{criterion.name}: shares of rows are not shares of persons, and the other way round.")
-        numbers = criterion.numbers(runs, *given)
-        met: BoolArray = ~criterion.fails(numbers.astype(np.float64), asked)
+        met: BoolArray = ~criterion.fails(criterion.numbers_of_known(runs, missing, *given), asked)
         return met
 
     in_generalization = as_declared and criterion.monotone_in_generalization

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.kernels.arrays import IntArray
+from privrisk_spark.kernels.arrays import BoolArray, IntArray
+from privrisk_spark.kernels.linkage.evidence import Found
 from privrisk_spark.kernels.linkage.individuals import lessons
 from privrisk_spark.kernels.linkage.intersection import intersected
 from privrisk_spark.pipelines.assess.opened import Run
@@ -90,13 +91,21 @@ def of_individuals(
     """Infer the values of one column from the classes that individuals are in."""
     asked, vocabulary = attack_of(run.policy), individuals.vocabularies[i]
     name, most = vocabulary.name, run.policy.counting.sorted_vectors
-    shown, tried = held_by(run, protected, individuals, i)
+    shown, tried = held_by(run, protected, individuals, i, to=f"held-{i}")
     classes = collect_held(shown, most=most, key=PROTECTED)
     if not classes.holders[: vocabulary.count].any():
         return  # That all values are missing tells nobody from others.
-    known = lessons(classes.runs, classes.together, classes.holders, classes.individuals, gain_above=asked.gain_above)
-    if {"homogeneity", "external", "background", "skewness"}.intersection(asked.tried):
-        learned = collect_learned(tried, classes, known, run.scratch.directory(f"lessons-{i}"))
+    missing, learned = classes.holders[vocabulary.count :].any(), None
+    if "skewness" in asked.tried:  # compares shares with the table's, of which those of missing values are some
+        learned = learned_of(run, tried, classes, asked.gain_above, f"lessons-{i}")
+        yield inferred("skewness", name, "exposed", learned["skewness"], gain_above=asked.gain_above)
+    if missing:
+        shown, tried = held_by(run, protected, individuals, i, to=f"known-{i}", without=vocabulary.count)
+        if tried.isEmpty():
+            return
+        classes, learned = collect_held(shown, most=most, key=PROTECTED), None
+    if {"homogeneity", "external", "background"}.intersection(asked.tried):
+        learned = learned or learned_of(run, tried, classes, asked.gain_above, f"lessons-known-{i}")
         if "homogeneity" in asked.tried:
             yield inferred("homogeneity", name, "certain", learned["homogeneity"])
             yield inferred("homogeneity", name, "guessed", learned["guess"], baseline=learned["marginal"].share)
@@ -104,28 +113,42 @@ def of_individuals(
             yield inferred("external", name, "certain", learned["external"])
         if "background" in asked.tried:
             yield inferred("background", name, "certain", learned["background"], false_values=1)
-        if "skewness" in asked.tried:
-            yield inferred("skewness", name, "exposed", learned["skewness"], gain_above=asked.gain_above)
     groups = vocabulary.groups
     if "similarity" in asked.tried and groups is not None:
-        alike, of_tried = held_by(run, protected, individuals, i, group=groups)
+        alike, of_tried = held_by(
+            run, protected, individuals, i, to=f"alike-{i}", group=groups, without=vocabulary.count
+        )
         of_groups = collect_held(alike, most=most, key=PROTECTED)
-        told = lessons(of_groups.runs, of_groups.together, of_groups.holders, of_groups.individuals, gain_above=1.0)
-        found = collect_learned(of_tried, of_groups, told, run.scratch.directory(f"lessons-alike-{i}"))
+        found = learned_of(run, of_tried, of_groups, 1.0, f"lessons-alike-{i}")
         yield inferred("similarity", name, "certain", found["homogeneity"])
     if "composition" in asked.tried and asked.also:
         yield from composed_of_individuals(run, opened, protected, individuals, classes, i)
 
 
+def learned_of(run: Run, tried: DataFrame, classes: HeldInClasses, gain_above: float, to: str) -> Mapping[str, Found]:
+    """Count the individuals who are tried by what their classes give away."""
+    told = lessons(classes.runs, classes.together, classes.holders, classes.individuals, gain_above=gain_above)
+    return collect_learned(tried, classes, told, run.scratch.directory(to))
+
+
 def held_by(
-    run: Run, protected: Protected, individuals: Individuals, i: int, *, group: IntArray | None = None
+    run: Run,
+    protected: Protected,
+    individuals: Individuals,
+    i: int,
+    *,
+    to: str,
+    group: IntArray | None = None,
+    without: int | None = None,
 ) -> tuple[DataFrame, DataFrame]:
     """Write who holds which value in which class: of all individuals, and of those who are tried."""
     nodes = schemas.nodes(protected.rows.nodes.shape[1])
     column = schemas.sensitive(len(individuals.vocabularies))[i]
-    of = f"held-{i}" if group is None else f"alike-{i}"
-    files = [(individuals.shown, of), *([] if individuals.same else [(individuals.tried, f"{of}-tried")])]
-    written = [write_held(run.scratch, rows, individuals.classes, nodes, column, to, group=group) for rows, to in files]
+    files = [(individuals.shown, to), *([] if individuals.same else [(individuals.tried, f"{to}-tried")])]
+    written = [
+        write_held(run.scratch, rows, individuals.classes, nodes, column, name, group=group, without=without)
+        for rows, name in files
+    ]
     return written[0], written[-1]
 
 
@@ -142,17 +165,30 @@ def composed_of_individuals(
         named = with_persons(rows, individuals.everybody, strangers=True)
         tuples = collect_tuples(rows, nodes, most=most, key=key)
         stored = store_classes(scratch.directory(f"classes-{i}-{r}"), tuples)
-        written = write_held(scratch, named, stored, nodes, schemas.sensitive(1)[0], f"held-{i}-{r}")
+        written = write_held(
+            scratch, named, stored, nodes, schemas.sensitive(1)[0], f"held-{i}-{r}", without=vocabulary.count
+        )
         held.append(collect_held(written, most=most, key=key))
         places.append(in_classes(run, rows, tuples, held[-1], nodes, f"{i}-{r}"))
     own = schemas.sensitive(len(individuals.vocabularies))[i]
     histories = collect_histories(individuals.people, places, own, most=most, key=OTHERS)
     runs, together = [of.runs for of in held], [of.together for of in held]
-    left = intersected(histories.places, runs, histories.own, histories.people, together)
-    flags = [(one.seen, one.certain > 0) for one in left]
+    # Nothing is learned of a record whose value is missing.
+    known = histories.own != vocabulary.count
+    if not known.any():
+        return
+    left = intersected(histories.places[known], runs, histories.own[known], histories.people[known], together)
+    flags = [(spread(one.seen, known), spread(one.certain > 0, known)) for one in left]
     found = collect_composed(individuals.people, places, own, histories, flags, scratch.directory(f"histories-{i}"))
     for n, of in enumerate(found, start=1):
         yield inferred("composition", vocabulary.name, "certain", of, releases=n)
+
+
+def spread(flags: BoolArray, known: BoolArray) -> BoolArray:
+    """Return flags of some histories as flags of all."""
+    whole = np.zeros(len(known), dtype=np.bool_)
+    whole[known] = flags
+    return whole
 
 
 def in_classes(run: Run, rows: Batches, tuples: Tuples, held: HeldInClasses, names: list[str], to: str) -> Batches:

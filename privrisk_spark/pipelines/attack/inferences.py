@@ -12,7 +12,7 @@ from privrisk_spark.engine.batches import Batches
 from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.linkage.background import certain_if_told
-from privrisk_spark.kernels.linkage.inference import certain_for_others, guessed, marginal_guess
+from privrisk_spark.kernels.linkage.inference import certain_for_others, guessed, marginal_guess, of_known_values
 from privrisk_spark.kernels.linkage.intersection import intersected
 from privrisk_spark.kernels.linkage.membership import held_out, membership
 from privrisk_spark.kernels.linkage.skewness import gains, similar
@@ -154,6 +154,13 @@ def of_classes(run: Run, values: Values, i: int, vocabulary: Vocabulary) -> Iter
     asked, name = attack_of(run.policy), vocabulary.name
     shown, truth, whole = (of.held[i] for of in (values.shown, values.truth, values.whole))
     marginal = np.bincount(whole.value, weights=whole.count, minlength=vocabulary.count + 1).astype(np.int64)
+    if "skewness" in asked.tried:  # compares shares with the table's, of which those of missing values are some
+        exposed = gains(shown, TableDistribution(marginal)).exposed(asked.gain_above, truth)
+        yield inferred("skewness", name, "exposed", exposed, gain_above=asked.gain_above)
+    known = of_known_values(shown, truth, vocabulary.count)
+    if known is None:
+        return
+    (shown, truth), marginal[vocabulary.count] = known, 0
     if "homogeneity" in asked.tried:
         of_class = guessed(shown, truth)
         baseline = float(marginal_guess(truth, marginal) @ truth.members / truth.members.sum())
@@ -164,10 +171,6 @@ def of_classes(run: Run, values: Values, i: int, vocabulary: Vocabulary) -> Iter
     if "background" in asked.tried:
         found = certain_if_told(shown, truth, 1, values=int(np.count_nonzero(marginal)))
         yield inferred("background", name, "certain", found, false_values=1)
-    if "skewness" in asked.tried:
-        table = TableDistribution(marginal)
-        exposed = gains(shown, table).exposed(asked.gain_above, truth)
-        yield inferred("skewness", name, "exposed", exposed, gain_above=asked.gain_above)
     groups = vocabulary.groups
     if "similarity" in asked.tried and groups is not None:
         of_group = guessed(similar(shown, groups), similar(truth, groups))
@@ -190,7 +193,11 @@ def composed(run: Run, opened: Opened, protected: Protected, values: Values, i: 
         places.append(placed(rows, stored, nodes))
     own = schemas.sensitive(len(values.vocabularies))[i]
     histories = collect_histories(values.people, places, own, most=most, key=OTHERS)
-    left = intersected(histories.places, runs, histories.own, histories.people)
+    known = histories.own != vocabulary.count
+    if not known.any():
+        return
+    runs = [of.without(vocabulary.count) for of in runs]
+    left = intersected(histories.places[known], runs, histories.own[known], histories.people[known])
     for n, one in enumerate(left, start=1):
         yield inferred("composition", vocabulary.name, "certain", one.disclosed, releases=n)
 

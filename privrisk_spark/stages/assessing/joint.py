@@ -89,5 +89,5 @@ def _diversity(classes: Classes, layout: Layout, sensitive: Sensitive, apart: bo
         ("l_entropy_joint", criteria.ENTROPY_DIVERSITY, {}),
         ("l_recursive_joint", criteria.RECURSIVE_L, {"c": sensitive.c}),
     ):
-        numbers = criterion.numbers(runs, **given)
+        numbers = criterion.numbers_of_known(runs, sensitive.missing, **given)
         yield name, ClassTally.of(criterion, numbers, classes.sizes, classes.nodes, asked=1.0, most=0)

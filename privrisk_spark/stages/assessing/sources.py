@@ -73,7 +73,7 @@ class Vocabulary:
         """How the values are compared."""
         model = model or SensitiveModel()
         distance: Distance = model.distance or ("ordered" if self.ordered else "equal")
-        return Sensitive(self.name, distance, self.ancestor, model.c)
+        return Sensitive(self.name, distance, self.ancestor, model.c, self.count)
 
 
 def collect_vocabularies(
@@ -142,8 +142,6 @@ def collect_texts(table: Table | None, frame: DataFrame, wanted: Sequence[Wanted
         for rows in tables:
             for name in names:
                 values = pc.drop_null(dictionary_of(rows.column(name))[0])
-                if pa.types.is_floating(values.type):  # NaN is missing
-                    values = values.filter(pc.invert(pc.is_nan(values)))
                 texts = as_texts(values).cast(pa.string())
                 seen[name] = [pc.unique(pa.concat_arrays([*seen[name], texts]))]
         for number, name in enumerate(names):

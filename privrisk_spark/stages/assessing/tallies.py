@@ -57,12 +57,15 @@ class Sensitive:
         Of the hierarchical distance.
     c : float
         Of recursive (c, l)-diversity.
+    missing : int
+        Code of the missing value.
     """
 
     name: str
     distance: Distance
     ancestor: IntArray | None
     c: float
+    missing: int
 
     def criteria(
         self, runs: SensitiveRuns, table: TableDistribution, *, asked: Mapping[str, float]
@@ -83,7 +86,7 @@ class Sensitive:
             ("delta_disclosure", criteria.DELTA_DISCLOSURE, of_table, 1.0),
         ]
         return [
-            (name, criterion, criterion.numbers(runs, **given), asked.get(name, usual))
+            (name, criterion, criterion.numbers_of_known(runs, self.missing, **given), asked.get(name, usual))
             for name, criterion, given, usual in models
         ]
 
@@ -92,10 +95,10 @@ class Sensitive:
         closeness = criteria.CLOSENESS[self.distance]
         ground = {"ancestor": self.ancestor} if self.distance == "hierarchical" else {}
         found = (
-            criteria.DISTINCT_DIVERSITY.numbers(runs),
-            criteria.ENTROPY_DIVERSITY.numbers(runs),
+            criteria.DISTINCT_DIVERSITY.numbers_of_known(runs, self.missing).astype(np.int64),
+            criteria.ENTROPY_DIVERSITY.numbers_of_known(runs, self.missing),
             closeness.numbers(runs, table=table, **ground),
-            criteria.ALPHA.numbers(runs),
+            criteria.ALPHA.numbers_of_known(runs, self.missing),
         )
         return dict(zip(DIVERSITY, found, strict=True))
 

@@ -61,6 +61,7 @@ def write_held(
     name: str,
     *,
     group: IntArray | None = None,
+    without: int | None = None,
 ) -> DataFrame:
     """Write which individual holds which value in which class of a protected table.
 
@@ -79,6 +80,8 @@ def write_held(
         Of the directory.
     group : ndarray of int32, shape (v,), optional
         Of each value; groups are then held instead of values.
+    without : int, optional
+        Code of a value that is left out, as nobody learns anything of it: the missing one.
 
     Returns
     -------
@@ -91,7 +94,7 @@ def write_held(
             nodes = integers(pa.table({of: table.column(of).fill_null(-1) for of in names}), names)
             place = np.where((nodes < 0).any(axis=1), -1, places_of(classes.load(), np.maximum(nodes, 0)))
             value = table.column(column).to_numpy().astype(np.int64)
-            there = pa.array(place >= 0)
+            there = pa.array((place >= 0) & (value != (-1 if without is None else without)))
             told = {
                 schemas.ENTITY: table.column(schemas.ENTITY),
                 PLACE: place.astype(np.int64),

@@ -66,7 +66,7 @@ def collect_values(
     runs : SensitiveRuns
         Of the distinct records.
     values : pa.Array
-        In their order; a missing one is one, and so is NaN.
+        In their order; a missing one is the last.
     total : ndarray of int64, shape (v,)
         Rows with each.
 

@@ -20,7 +20,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.decided import Decide, Decided, integers
-from privrisk_spark.engine.grounds import grounds_of
+from privrisk_spark.engine.grounds import grounds_of, missing_codes
 from privrisk_spark.engine.stored_levels import StoredLevels
 from privrisk_spark.engine.vectors import collect_records
 from privrisk_spark.errors import CheckError, InputError
@@ -199,7 +199,9 @@ def collect_problem(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> Pro
     refuse_few(table.rows, asked)
     limit = asked.suppressed_at_most(table.rows)
     people = _population(inputs, table) if asked.asks_population else None
-    held_to = conditions(asked, distributions, grounds_of(asked, texts), people, persons=holding)
+    held_to = conditions(
+        asked, distributions, grounds_of(asked, texts), people, persons=holding, missing=missing_codes(texts)
+    )
     return Problem(Measured.of(table, leaves), held_to, METRICS[asked.metric], limit)
 
 

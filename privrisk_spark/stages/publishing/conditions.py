@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.grounds import grounds_of
+from privrisk_spark.engine.grounds import grounds_of, missing_codes
 from privrisk_spark.engine.population import PeopleOf
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.value_codes import labels_of
@@ -128,7 +128,9 @@ def measure_conditions(
     if people is not None:
         counted = people(_nodes(keys, hierarchies))
         population = Population(lambda _: counted, monotone=False)
-    held_to = conditions(asked, distributions, grounds_of(asked, texts), population, persons=shares)
+    held_to = conditions(
+        asked, distributions, grounds_of(asked, texts), population, persons=shares, missing=missing_codes(texts)
+    )
     unit = "rows" if members is None else "persons"
     of_each = zip(asked_in_words(asked, unit)[1:], held_to[1:], strict=True)
     return {words: int(np.count_nonzero(told & ~condition.meets(classes))) for words, condition in of_each}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError, InternalError
+from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.criteria import (
     ALPHA,
     BETA_LIKENESS,
@@ -22,6 +24,7 @@ from privrisk_spark.kernels.classes.criteria import (
     HOMOGENEITY,
     K_ANONYMITY,
     K_MAP,
+    P_SENSITIVITY,
     RECURSIVE_C,
 )
 from privrisk_spark.kernels.classes.diversity import (
@@ -338,3 +341,42 @@ def test_wrong_questions_are_refused() -> None:
     with pytest.raises(InternalError, match="counted"):
         K_ANONYMITY.numbers(runs)
     assert len(CRITERIA) == 19
+
+
+# ------------------------------------------------------------------------------------------------ missing values
+
+OF_KNOWN = {
+    P_SENSITIVITY: (len, ()),
+    DISTINCT_DIVERSITY: (len, ()),
+    ENTROPY_DIVERSITY: (lambda one: math.exp(-sum(c / sum(one.values()) * math.log(c / sum(one.values()))
+                                                  for c in one.values())) if one else 0, ()),
+    RECURSIVE_C: (lambda one: max(one.values()) / (sum(one.values()) - max(one.values())) if len(one) > 1 else math.inf,
+                  (2,)),
+    ALPHA: (lambda one: max(one.values(), default=0) / max(sum(one.values()), 1), ()),
+    HOMOGENEITY: (lambda one: len(one) or math.inf, ()),
+}  # fmt: skip
+
+
+@given(CLASSES, st.integers(0, 8))
+def test_numbers_of_known_values_are_those_of_rows_without_missing_ones(classes: list[Class], missing: int) -> None:
+    for criterion, (number, more) in OF_KNOWN.items():
+        known = [{value: count for value, count in one.items() if value != missing} for one in classes]
+        expected = [number(one) for one in known]
+        assert criterion.numbers_of_known(runs_of(classes), missing, *more) == pytest.approx(expected), criterion.name
+        counted = criterion.numbers_of_known(runs_of(classes), None, *more)
+        assert counted == pytest.approx(criterion.numbers(runs_of(classes), *more)), criterion.name
+
+
+def test_numbers_of_known_values_of_persons_are_of_those_who_hold_no_missing_value() -> None:
+    # Of 5 persons 2 hold flu, 1 gout, 3 a missing value; 1 holds flu and a missing one.
+    runs = replace(runs_of([{0: 2, 1: 1, 2: 3}]), persons=np.array([5]))
+    assert ALPHA.numbers_of_known(runs, 2).tolist() == [1.0]
+    assert ALPHA.numbers_of_known(runs, None).tolist() == [0.6]
+    assert DISTINCT_DIVERSITY.numbers_of_known(runs, 2).tolist() == [2]
+
+
+def test_criteria_that_compare_with_the_table_count_missing_values() -> None:
+    table = TableDistribution(np.array([3, 1]))
+    for criterion in (EQUAL_CLOSENESS, BETA_LIKENESS, DELTA_DISCLOSURE):
+        runs = runs_of([{0: 1, 1: 1}])
+        assert (criterion.numbers_of_known(runs, 1, table) == criterion.numbers(runs, table)).all()

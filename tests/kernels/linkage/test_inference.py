@@ -23,6 +23,7 @@ from privrisk_spark.kernels.linkage.inference import (
     consistent_values,
     guessed,
     marginal_guess,
+    of_known_values,
     without_own_row,
 )
 
@@ -192,6 +193,22 @@ def test_what_a_class_does_not_show_is_certain_of_nobody() -> None:
     assert certain_if_told(runs, truth, 1, values=9).correct == 1
     with pytest.raises(InputError, match="looked for in 2 classes"):
         at_values(runs_of([[0], [1]]), runs, runs.count)
+
+
+def test_missing_values_hide_nobody_and_are_not_inferred() -> None:
+    """0 is flu, 1 gout, 2 a missing value: of the four people with flu three are in classes that show nothing else."""
+    classes = runs_of([[0, 2, 2], [0, 0], [0, 1], [2, 2]])
+    assert guessed(classes).disclosed.correct == 4  # the missing ones are taken for a value, and hide one with flu
+    found = of_known_values(classes, classes, 2)
+    assert found is not None
+    shown, truth = found
+    assert shown is truth
+    assert (guessed(shown, truth).disclosed.correct, guessed(shown, truth).disclosed.tried) == (3, 5)
+    # A table that shows no value of a class: of its people nothing is certain.
+    hidden = of_known_values(runs_of([[2], [0, 2]]), runs_of([[0], [0, 2]]), 2)
+    assert hidden is not None
+    assert guessed(*hidden).certain.tolist() == [0.0, 1.0]
+    assert of_known_values(classes, runs_of([[2], [2], [2], [2]]), 2) is None
 
 
 def test_no_class() -> None:

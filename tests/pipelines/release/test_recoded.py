@@ -179,13 +179,18 @@ def shares(values: Sequence[Any]) -> dict[Any, float]:
     return {value: times / len(values) for value, times in Counter(values).items()}
 
 
+def known(values: Sequence[Any]) -> list[Any]:
+    """Missing values tell nothing of an illness."""
+    return [value for value in values if value is not None]
+
+
 def entropy(values: Sequence[Any]) -> float:
-    return math.exp(-sum(q * math.log(q) for q in shares(values).values()))
+    return math.exp(-sum(q * math.log(q) for q in shares(values).values())) if values else 0.0
 
 
 def recursive(values: Sequence[Any], c: float, least: int) -> bool:
     ranked = sorted(Counter(values).values(), reverse=True)
-    return ranked[0] < c * sum(ranked[least - 1 :])
+    return bool(ranked) and ranked[0] < c * sum(ranked[least - 1 :])
 
 
 def equal_distance(values: Sequence[Any]) -> float:
@@ -230,10 +235,10 @@ def disclosed(values: Sequence[Any], delta: float) -> bool:
 
 
 CONDITIONS: dict[str, tuple[dict[str, Any], Meets]] = {
-    "distinct": ({"l_diversity": {"l": 3}}, lambda values: len(set(values)) >= 3),
-    "entropy": ({"l_diversity": {"l": 2.2, "kind": "entropy"}}, lambda values: entropy(values) >= 2.2 - SLACK),
-    "recursive": ({"l_diversity": {"l": 2, "kind": "recursive", "c": 1.5}}, lambda values: recursive(values, 1.5, 2)),
-    "sensitive": ({"p_sensitivity": {"p": 2}}, lambda values: len(set(values)) >= 2),
+    "distinct": ({"l_diversity": {"l": 3}}, lambda values: len(set(known(values))) >= 3),
+    "entropy": ({"l_diversity": {"l": 2.2, "kind": "entropy"}}, lambda values: entropy(known(values)) >= 2.2 - SLACK),
+    "recursive": ({"l_diversity": {"l": 2, "kind": "recursive", "c": 1.5}}, lambda of: recursive(known(of), 1.5, 2)),
+    "sensitive": ({"p_sensitivity": {"p": 2}}, lambda values: len(set(known(values))) >= 2),
     "equal": ({"t_closeness": {"t": 0.4}}, lambda values: equal_distance(values) <= 0.4 + SLACK),
     "ordered": (
         {"t_closeness": {"column": "cost", "t": 0.25, "distance": "ordered"}},
@@ -249,7 +254,7 @@ CONDITIONS: dict[str, tuple[dict[str, Any], Meets]] = {
         },
         lambda values: hierarchical_distance(values) <= 0.3 + SLACK,
     ),
-    "alpha": ({"alpha": {"alpha": 0.6}}, lambda values: max(shares(values).values()) <= 0.6 + SLACK),
+    "alpha": ({"alpha": {"alpha": 0.6}}, lambda values: max(shares(known(values)).values(), default=0) <= 0.6 + SLACK),
     "beta": ({"beta_likeness": {"beta": 1.5}}, lambda values: max(gains(values).values()) <= 1.5 + SLACK),
     "enhanced": ({"beta_likeness": {"beta": 1.5, "enhanced": True}}, lambda values: enhanced(values, 1.5)),
     "delta": ({"delta_disclosure": {"delta": 1.1}}, lambda values: disclosed(values, 1.1)),
@@ -308,8 +313,10 @@ def shares_of_pairs(pairs: Pairs) -> dict[Any, float]:
 
 
 def share_of_persons(pairs: Pairs) -> float:
-    persons = {who for who, _ in pairs}
-    return max(len({who for who, held in pairs if held == value}) for _, value in pairs) / len(persons)
+    """Of the persons who hold no missing value, at least as many as hold the most frequent one."""
+    persons = {who for who, _ in pairs} - {who for who, value in pairs if value is None}
+    holders = [len({who for who, held in pairs if held == value}) for _, value in pairs if value is not None]
+    return max(holders) / max(len(persons), *holders) if holders else 0.0
 
 
 def ordered_distance_of_pairs(pairs: Pairs) -> float:
@@ -322,10 +329,10 @@ def ordered_distance_of_pairs(pairs: Pairs) -> float:
 
 
 OF_PERSONS: dict[str, Callable[[Pairs], bool]] = {
-    "distinct": lambda pairs: len({value for _, value in pairs}) >= 3,
-    "sensitive": lambda pairs: len({value for _, value in pairs}) >= 2,
+    "distinct": lambda pairs: len(set(known([value for _, value in pairs]))) >= 3,
+    "sensitive": lambda pairs: len(set(known([value for _, value in pairs]))) >= 2,
     "alpha": lambda pairs: share_of_persons(pairs) <= 0.6 + SLACK,
-    "entropy": lambda pairs: entropy([value for _, value in set(pairs)]) >= 2.2 - SLACK,
+    "entropy": lambda pairs: entropy(known([value for _, value in set(pairs)])) >= 2.2 - SLACK,
     "ordered": lambda pairs: ordered_distance_of_pairs(pairs) <= 0.25 + SLACK,
 }
 """The same where persons are counted."""
@@ -658,11 +665,12 @@ def test_values_of_any_type_that_has_an_order_are_counted(privrisk: Privrisk, po
     pq.write_table(whole, tmp_path / "in" / "t.parquet")
     also = [{"l_diversity": {"column": name, "l": 2}} for name in columns if name != "none"]
     also += [
-        {"l_diversity": {"column": "float", "l": 3}},
+        {"l_diversity": {"column": "float", "l": 2}},
         {"t_closeness": {"column": "money", "t": 1, "distance": "ordered"}},
     ]
-    also += [{"l_diversity": {"column": "none", "l": 1}}, {"beta_likeness": {"column": "none", "beta": 0}}]
-    # Of these it is known who holds which value: in the files NaN and null are two, as in the table.
+    also += [{"l_diversity": {"column": "none", "l": 1, "count_missing": True}}]
+    also += [{"beta_likeness": {"column": "none", "beta": 0}}]
+    # Of these it is known who holds which value.
     also += [{"t_closeness": {"column": name, "t": 1}} for name in ("yes", "day", "time", "float")]
     file = policy(also=also, suppression_limit=0.4, metric="classes", method="exhaustive", persons=True)
     document = yaml.safe_load(Path(file).read_text())
@@ -670,21 +678,69 @@ def test_values_of_any_type_that_has_an_order_are_counted(privrisk: Privrisk, po
     Path(file).write_text(yaml.safe_dump(document, sort_keys=False))
     ran = privrisk(file)
     assert ran.code == 0, ran.err
-    # NaN, 0 and -0, null, 1.5.
+    # 0 and -0, 1.5; NaN and null are missing.
     plain = {name: [repr(value) for value in values.to_pylist()] for name, values in columns.items()}
-    plain["float"] = [value.replace("-0.0", "0.0") for value in plain["float"]]
+    plain["float"] = [value.replace("-0.0", "0.0").replace("nan", "None") for value in plain["float"]]
     place = {row["id"]: i for i, row in enumerate(ROWS)}
     levels = tuple(ran.summary["recoding"]["levels"].values())
     lost = 0
     for members in TABLE.classes(levels).values():
         of = [place[row["id"]] for row in members]
-        fine = len({row["who"] for row in members}) >= 3 and len({plain["float"][i] for i in of}) >= 3
-        fine &= all(len({plain[name][i] for i in of}) >= 2 for name in columns if name != "none")
+        fine = len({row["who"] for row in members}) >= 3 and len({plain["float"][i] for i in of} - {"None"}) >= 2
+        fine &= all(len({plain[name][i] for i in of} - {"None"}) >= 2 for name in columns if name != "none")
         lost += 0 if fine else len(of)
     assert ran.summary["recoding"]["suppressed"] == lost > 0
     released = ds.dataset(ran.data, format="parquet").to_table()
     for name, values in columns.items():
-        assert Counter(map(repr, released.column(name).to_pylist())) == Counter(map(repr, values.to_pylist()))
+        read = [None if value != value else value for value in values.to_pylist()]
+        assert Counter(map(repr, released.column(name).to_pylist())) == Counter(map(repr, read))
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+@pytest.mark.parametrize("counted", [False, True])
+def test_missing_values_do_not_make_a_released_class_diverse(
+    privrisk: Privrisk, tmp_path: Path, form: str, counted: bool
+) -> None:
+    """NaN and null are one value, and by default none that counts: of each class the files show two known values."""
+    of_class = {20: [1.0, None], 30: [1.0, math.nan], 40: [None, math.nan], 50: [1.0, 2.0], 60: [2.0, None, 3.0]}
+    cells = [(age, value) for age, values in of_class.items() for value in values]
+    table = {"age": [age for age, _ in cells], "cost": [value for _, value in cells]}
+    (tmp_path / "in").mkdir()
+    columns = [pa.array(table["age"]), pa.array(table["cost"], pa.float64(), from_pandas=False)]
+    pq.write_table(pa.table(columns, names=list(table)), tmp_path / "in" / "t.parquet")
+    diverse = {"column": "cost", "l": 2, **({"count_missing": True} if counted else {})}
+    document = {
+        "version": 1,
+        "run": {"name": "missing"},
+        "table": {"path": str(tmp_path / "in" / "t.parquet")},
+        "columns": {
+            "age": {"role": "quasi-identifier", "hierarchy": {"flat": {"values": ["20", "30", "40", "50", "60"]}}},
+            "cost": {"role": "sensitive"},
+        },
+        "guarantee": {
+            "kind": "k-anonymity", "k": 2, "suppression_limit": 0.9, "suppressed": "drop",
+            "also": [{"l_diversity": diverse}], "method": "exhaustive",
+        },
+        "output": {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault"), "format": form},
+    }  # fmt: skip
+    file = tmp_path / "policy.yaml"
+    file.write_text(yaml.safe_dump(document))
+    ran = privrisk(str(file))
+    assert ran.code == 0, ran.err
+    if form == "csv":
+        found = pa.concat_tables([pc.read_csv(one) for one in ran.data.glob("*.csv")])
+    else:
+        found = ds.dataset(ran.data).to_table()
+    written: dict[str, list[Any]] = {}
+    for row in found.to_pylist():
+        written.setdefault(str(row["age"]), []).append(row["cost"])
+    if written.keys() == {"*"}:
+        pytest.fail("one class of all rows has both values, and costs more than to suppress some")
+    expected = {"20", "30", "50", "60"} if counted else {"50", "60"}
+    assert written.keys() == expected
+    assert all(len(set(values) if counted else set(known(values))) >= 2 for values in written.values())
+    words = "a missing one counts" if counted else "missing ones do not count"
+    assert f"at least 2 distinct values of 'cost' ({words})" in ran.manifest["guarantee"]["statement"]
 
 
 @pytest.mark.parametrize("entity", [False, True])

@@ -114,7 +114,7 @@ def told(found: Classes) -> dict[tuple[int, ...], dict[str, Any]]:
 
 
 def asked(of: Layout, tables: tuple[Any, ...], hierarchies: list[Hierarchy]) -> ClassMeasures:
-    sensitive = tuple(Sensitive(name, "ordered", None, 3.0) for name in ("disease", "pay"))
+    sensitive = tuple(Sensitive(name, "ordered", None, 3.0, 99) for name in ("disease", "pay"))
     return ClassMeasures(tuple(hierarchies), 3, 4, (0.2, 0.5), sensitive=sensitive, label=1, tables=tables, cells=True)
 
 
