@@ -87,7 +87,7 @@ _AS_JSON = {
 """How nested values are written before they are hashed: with each missing part, and to the microsecond."""
 
 
-def collect_frame_digest(frame: DataFrame) -> str:
+def collect_frame_digest(frame: DataFrame, *, times: str | None = None) -> str:
     """Return a digest of a frame's content: the names and types of its columns, and its rows in any order.
 
     It is a function of the data, without a key: keep it where the data may be kept.
@@ -96,6 +96,8 @@ def collect_frame_digest(frame: DataFrame) -> str:
     ----------
     frame : DataFrame
         Its rows are computed once; only a few numbers come back.
+    times : str, optional
+        Column that holds how many rows each row stands for.
 
     Returns
     -------
@@ -104,12 +106,19 @@ def collect_frame_digest(frame: DataFrame) -> str:
     """
     fields = frame.schema.fields
     renamed = frame.toDF(*[f"c{i}" for i in range(len(fields))])  # two columns may have one name
-    words = [_word(F.col(f"c{i}"), field.dataType) for i, field in enumerate(fields)]
+    of_rows = F.lit(1).cast("long")
+    words = {}
+    for i, field in enumerate(fields):
+        if times is not None and field.name == times:
+            of_rows = F.col(f"c{i}")
+        else:
+            words[i] = _word(F.col(f"c{i}"), field.dataType)
     # The hash passes over a missing value, so that of (null, 1) and (1, null) would be the same.
-    row = F.xxhash64(F.lit(0), *words, *[word.isNull() for word in words])
-    pieces = [F.sum(F.shiftrightunsigned("h", at).bitwiseAND(F.lit(2**_PIECE - 1))) for at in range(0, 64, _PIECE)]
-    (found,) = renamed.select(row.alias("h")).agg(F.count(F.lit(1)), F.bit_xor("h"), *pieces).collect()
-    columns = [[field.name, field.dataType.simpleString()] for field in fields]
+    row = F.xxhash64(F.lit(0), *words.values(), *[word.isNull() for word in words.values()])
+    pieces = [F.shiftrightunsigned("h", at).bitwiseAND(F.lit(2**_PIECE - 1)) for at in range(0, 64, _PIECE)]
+    hashed = renamed.select(row.alias("h"), of_rows.alias("n"))
+    (found,) = hashed.agg(F.sum("n"), *[F.sum(piece * F.col("n")) for piece in pieces]).collect()
+    columns = [[fields[i].name, fields[i].dataType.simpleString()] for i in words]
     return hashlib.sha256(json.dumps([columns, *found]).encode()).hexdigest()[:32]
 
 

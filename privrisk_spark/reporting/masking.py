@@ -7,7 +7,7 @@ from typing import Any
 
 from privrisk_spark.planning.masking import BLOCK_ROWS, EXACT_ROWS, MaskPlan, declared_masks
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.numbers import short_number
+from privrisk_spark.reporting.numbers import percent, short_number
 from privrisk_spark.results.masking import MaskedColumn, MaskingFacts
 from privrisk_spark.results.release import Guarantee, Section
 
@@ -19,19 +19,25 @@ KNOWN = (
 """What an intruder may know, for a manifest."""
 
 
-def masked_guarantee(policy: Policy, plan: MaskPlan) -> Guarantee:
+def masked_guarantee(policy: Policy, plan: MaskPlan, found: MaskingFacts | None = None) -> Guarantee:
     """Guarantee of a masked release: none, but for the classes of microaggregation over all quasi-identifiers.
 
     Parameters
     ----------
     policy : Policy
     plan : MaskPlan
+    found : MaskingFacts, optional
+        What was measured of the release, if there is one.
     """
     statement = (
         "No guarantee: values are masked, that is changed so that they are hard to link to a person, and how hard it "
         "is shows in an attack alone (privrisk attack)."
     )
     parameters: dict[str, object] = {"masks": declared_masks(policy), "known": KNOWN}
+    if found is not None and found.changed:
+        shares = ", ".join(f"'{name}' {percent(share)}" for name, share in found.changed.items())
+        statement += f" Share of the values that were changed, by column: {shares}."
+        parameters["changed"] = {name: round(share, 4) for name, share in found.changed.items()}
     if plan.proved_k is None:
         return Guarantee("masked", statement, "heuristic", parameters)
     statement += (
@@ -40,6 +46,20 @@ def masked_guarantee(policy: Policy, plan: MaskPlan) -> Guarantee:
         "promise of columns that are not quasi-identifiers."
     )
     return Guarantee("masked", statement, "proved", {"k": plan.proved_k, **parameters})
+
+
+def unchanged_warnings(found: MaskingFacts) -> list[str]:
+    """Return a warning for each column of which masking changes a few values only."""
+    return [
+        f"columns.{name}.mask: changes {percent(share)} of the values only; the others are published as they are. "
+        "Choose stronger parameters."
+        for name, share in found.changed.items()
+        if 0 < share < FEW_CHANGED
+    ]
+
+
+FEW_CHANGED = 0.05
+"""Share of changed values below which a mask is warned of."""
 
 
 def masking_sentence(plan: MaskPlan) -> str:
@@ -74,7 +94,7 @@ def masking_section(found: MaskingFacts) -> Section:
     """
     facts: dict[str, str | int | float] = {}
     for column in found.columns:
-        facts |= _column_facts(column, found.percent)
+        facts |= _column_facts(column, found.percent, found.changed.get(column.name))
     lost = "" if found.il1s is None else f" The loss IL1s of the columns of numbers is {found.il1s:.4g} on average."
     paragraph = (
         f"{len(found.columns)} columns of {found.rows:,} records are masked.{lost} Within so many percent of the "
@@ -84,8 +104,10 @@ def masking_section(found: MaskingFacts) -> Section:
     return Section("masking", "What masking did", paragraph, "tested", facts, tuple(_remarks(found)), found.to_dict())
 
 
-def _column_facts(column: MaskedColumn, percent: float) -> dict[str, str | int | float]:
+def _column_facts(column: MaskedColumn, within: float, share: float | None) -> dict[str, str | int | float]:
     facts: dict[str, str | int | float] = {f"{column.name}: records changed": column.changed}
+    if share is not None:
+        facts[f"{column.name}: share of the values changed"] = share
     if column.missing_before or column.missing_after:
         facts[f"{column.name}: missing, before → after"] = f"{column.missing_before:,} → {column.missing_after:,}"
     if column.before is not None and column.after is not None:
@@ -95,8 +117,8 @@ def _column_facts(column: MaskedColumn, percent: float) -> dict[str, str | int |
             facts[f"{column.name}: {name}, before → after"] = f"{short_number(before)} → {short_number(after)}"
     measures = {
         "loss IL1s": column.il1s,
-        f"share within {percent:g} % of the ranks": column.disclosed_by_rank,
-        f"share within {percent:g} % of the standard deviation": column.disclosed_by_deviation,
+        f"share within {within:g} % of the ranks": column.disclosed_by_rank,
+        f"share within {within:g} % of the standard deviation": column.disclosed_by_deviation,
     }
     return facts | {f"{column.name}: {name}": value for name, value in measures.items() if value is not None}
 
@@ -134,7 +156,7 @@ def declared_columns(policy: Policy) -> list[dict[str, Any]]:
     for name in policy.kept_columns:
         column = policy.columns[name]
         mask = policy.masks.get(name)
-        recoding = getattr(column, "release", None)
+        recoding = policy.recodings.get(name)
         said: Mapping[str, Any] | str = "as it is" if recoding is None else recoding.declared()
         columns.append({"name": name, "role": column.role, "released": said if mask is None else mask.declared()})
     return columns

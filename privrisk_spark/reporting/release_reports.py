@@ -30,6 +30,7 @@ from privrisk_spark.results.facts import (
     ValuesRead,
     values_changed,
 )
+from privrisk_spark.results.masking import MaskingFacts
 from privrisk_spark.results.release import AttributeLevels, Check, Guarantee, LinkageFacts, Report, Section, StageRecord
 from privrisk_spark.results.trade_off import Evidence
 
@@ -190,14 +191,15 @@ def drawn_reports(
     return vault, public
 
 
-def masked_reports(run: RunRecord, rows: int, released: ReleaseFacts, found: Section) -> tuple[Report, Report]:
+def masked_reports(
+    run: RunRecord, masked: MaskingFacts, released: ReleaseFacts, found: Section
+) -> tuple[Report, Report]:
     """Vault and public report of a masked release.
 
     Parameters
     ----------
     run : RunRecord
-    rows : int
-        Of the table.
+    masked : MaskingFacts
     released : ReleaseFacts
         Its classes are those of values of quasi-identifiers.
     found : Section
@@ -218,7 +220,8 @@ def masked_reports(run: RunRecord, rows: int, released: ReleaseFacts, found: Sec
         "rows of the rarest combination": released.min_class_size,
         "rows whose combination no other has": released.unique_by_cells,
     }
-    vault = _report(run, "vault", {"records": rows, **shared}, None, released)
+    shared |= {f"share of the values of {name} changed": round(share, 4) for name, share in masked.changed.items()}
+    vault = _report(run, "vault", {"records": masked.rows, **shared}, None, released)
     public = _report(run, "public", shared, None, released)
     return replace(vault, sections=(found, *of_release)), replace(public, sections=of_release)
 

@@ -108,6 +108,12 @@ class MaskingFacts:
     percent: float = 10.0
 
     @property
+    def changed(self) -> dict[str, float]:
+        """Share of the values of each masked column that masking changed; columns without a value are left out."""
+        values = {column: self.rows - column.missing_before for column in self.columns}
+        return {column.name: column.changed / known for column, known in values.items() if known}
+
+    @property
     def il1s(self) -> float | None:
         """Mean of IL1s over the columns of numbers; None without such."""
         found = [column.il1s for column in self.columns if column.il1s is not None]
@@ -115,4 +121,4 @@ class MaskingFacts:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
-        return {**asdict(self), "il1s": self.il1s}
+        return {**asdict(self), "il1s": self.il1s, "changed": self.changed}

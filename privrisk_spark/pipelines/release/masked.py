@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+
 from privrisk_spark.engine import schemas
+from privrisk_spark.engine.fingerprints import collect_frame_digest
 from privrisk_spark.engine.schemas import doubles
 from privrisk_spark.kernels.measures.interval_disclosure import IntervalTally
 from privrisk_spark.pipelines.release.encoded import Encoded, encode_table
@@ -23,6 +26,7 @@ from privrisk_spark.reporting.masking import (
     masking_explanation,
     masking_section,
     masking_sentence,
+    unchanged_warnings,
 )
 from privrisk_spark.reporting.release_reports import masked_reports
 from privrisk_spark.results.masking import MaskingFacts
@@ -49,10 +53,10 @@ def release_masked(run: Run) -> dict[str, Any]:
     files = files_for(run.policy.places, encoded.facts.rows)
     masked, facts = mask(run, held, keys, files=files)
     written = write(run, opened, masked, files=files)
-    checks = validate(run, opened, plan, encoded, written)
+    checks = validate(run, opened, plan, encoded, written, facts, as_decided=holds_masked_values(run, masked, written))
     fill_vault(run, "Moved the masked values with their ids, and exact measures, to the vault.")
-    record = record_of(run, opened, masked_guarantee(run.policy, plan), checks)
-    vault, public = masked_reports(record, facts.rows, written.facts, masking_section(facts))
+    record = record_of(run, opened, masked_guarantee(run.policy, plan, facts), checks)
+    vault, public = masked_reports(record, facts, written.facts, masking_section(facts))
     write_vault_report(run, vault, plan="not used", snapshot=encoded.facts.snapshot, read=encoded.read)
     contracts.refuse_failures(checks, fail_on=run.policy.checks.fail_on)
     published = publish(run, opened, record, public, written, {"rows_read": encoded.facts.rows, **encoded.stated})
@@ -171,19 +175,35 @@ def write(run: Run, opened: Opened, masked: MaskedRows, *, files: int) -> Writte
     return replace(written, facts=facts)
 
 
+def holds_masked_values(run: Run, masked: MaskedRows, written: Written) -> bool:
+    """Whether the files hold the masked values that were compared with the table's, each as often."""
+    kept, schema = run.policy.kept_columns, masked.tuples.schema
+    names = [name for name, of in zip(schemas.released(len(kept)), kept, strict=True) if of in run.policy.masks]
+    # A file of lines holds texts.
+    columns = [F.col(name).cast(schema[name].dataType).alias(name) for name in names]
+    in_files = collect_frame_digest(written.texts.frame().select(*columns))
+    decided = masked.tuples.frame(run.spark).select(*columns, schemas.N_ROWS)
+    return in_files == collect_frame_digest(decided, times=schemas.N_ROWS)
+
+
 def validate(
     run: Run,
     opened: Opened,
     plan: MaskPlan,
     encoded: Encoded,
     written: Written,
+    facts: MaskingFacts,
+    *,
+    as_decided: bool,
 ) -> tuple[Check, ...]:
     """Stage: hold the staged files against the release contract; returns the checks of the input and of the release."""
     with run.progress.stage("validate") as stage:
         rules, values = contracts.release_rules(run.policy, written.facts, written.label_rows)
-        more, measured = contracts.masked_rules(encoded.facts, written.facts, proved_k=plan.proved_k)
+        more, measured = contracts.masked_rules(
+            encoded.facts, written.facts, facts, as_decided=as_decided, proved_k=plan.proved_k
+        )
         checks = validate_release(run, opened, written, rules + more, values | measured)
-        for sentence in uniqueness_warnings(written.facts):
+        for sentence in [*uniqueness_warnings(written.facts), *unchanged_warnings(facts)]:
             LOGGER.warning("%s", sentence)
         stage.sentence = "Checked the release contract on the staged files."
     return (*encoded.checks, *checks)

@@ -301,6 +301,62 @@ def test_what_is_refused(tmp_path: Path, change: str, said: str) -> None:
     assert not (tmp_path / "out/manifest.json").exists()
 
 
+UNCHANGED: dict[str, dict[str, Any]] = {
+    "swapping": {"method": "rank-swapping", "percent": 0.1},
+    "noise": {"method": "noise", "deviation": 0.0001},
+    "rounding": {"method": "rounding", "base": 1},
+    "bounds": {"method": "top-bottom", "low": -1, "high": 1000},
+    "pram": {"method": "pram", "invariant": {"keep": 1}},
+    "groups": {"method": "microaggregation", "algorithm": "univariate", "k": 2},
+}
+"""Masks that leave pairs of equal whole numbers as they are, each for another reason."""
+
+
+def unchanged(root: Path, masks: dict[str, Any], form: str, values: Any = None) -> Ran:
+    """Mask columns of 40 whole numbers: by default each occurs twice, and two are missing."""
+    root.mkdir()
+    numbers = [None if i in (2, 3) else i // 2 for i in range(40)] if values is None else values
+    columns = {name: pa.array(numbers, pa.int64()) for name in masks}
+    columns |= {"who": pa.array([f"p{i}" for i in range(40)]), "float": pa.array([0.1 * i for i in range(40)])}
+    pq.write_table(pa.table(columns), root / "t.parquet")
+    roles = {name: {"role": "sensitive", "mask": mask} for name, mask in masks.items()}
+    roles |= {"who": {"role": "identifier"}, "float": {"role": "quasi-identifier", "mask": AGGREGATED}}
+    return mask(policy(root, root / "t.parquet", columns=roles), f"--set=output.format={form}", root=root)
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_masks_that_change_no_value_are_refused(spark: Any, tmp_path: Path, form: str) -> None:
+    ran = unchanged(tmp_path / "run", UNCHANGED, form)
+    assert ran.code == 1
+    for name, asked in UNCHANGED.items():
+        said = f"columns.{name}.mask (method '{asked['method']}') changes at least one value; choose stronger"
+        assert said in ran.err
+    assert "columns.float.mask (method" not in ran.err
+    assert not (tmp_path / "run/out/releases/r1").exists()
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_masks_that_change_few_values_are_warned_of_and_the_share_is_published(
+    spark: Any, tmp_path: Path, form: str
+) -> None:
+    """Missing values are no part of the share, and a column without values is not refused."""
+    masks = {"bounds": {"method": "top-bottom", "high": 18}, "most": {"method": "top-bottom", "low": 10}}
+    ran = unchanged(tmp_path / "run", masks, form, [None, None, *range(1, 39)])
+    assert ran.code == 0, ran.err
+    numbers = ran.manifest["guarantee"]["parameters"]["changed"]
+    assert numbers == {"bounds": round(20 / 38, 4), "most": round(9 / 38, 4), "float": 1.0}
+    assert "'bounds' 53 %, 'most' 24 %" in ran.manifest["guarantee"]["statement"]
+    few = unchanged(tmp_path / "few", {"bounds": {"method": "top-bottom", "high": 37}}, form, [None, *range(39)])
+    assert few.code == 0, few.err
+    assert "columns.bounds.mask: changes 2.6 % of the values only" in few.err
+    assert few.manifest["guarantee"]["parameters"]["changed"]["bounds"] == round(1 / 39, 4)
+    report = (few.root / "out/releases/r1/report.html").read_text()
+    assert "share of the values of bounds changed" in report
+    nothing = unchanged(tmp_path / "nothing", {"bounds": {"method": "top-bottom", "high": 37}}, form, [None] * 40)
+    assert nothing.code == 0, nothing.err
+    assert "bounds" not in nothing.manifest["guarantee"]["parameters"]["changed"]
+
+
 def test_a_plan_says_that_nothing_is_guaranteed(spark: Any, tmp_path: Path) -> None:
     ran = mask(policy(tmp_path, written(tmp_path / "table", rows()[:60], 1)), "--dry-run", root=tmp_path)
     assert ran.code == 0

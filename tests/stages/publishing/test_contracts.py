@@ -7,6 +7,7 @@ import math
 import re
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import InputFacts, ReleaseFacts
+from privrisk_spark.results.masking import MaskedColumn, MaskingFacts
 from privrisk_spark.stages.publishing.contracts import masked_rules, validate
 from privrisk_spark.stages.publishing.suites import Contract, fact_suite, prepare
 
@@ -120,14 +122,39 @@ def test_great_expectations_comes_to_the_same_outcome(tmp_path: Path) -> None:
 def test_classes_of_values_are_held_against_what_microaggregation_proves() -> None:
     read = InputFacts(9, 0, 0, 0, {}, {}, {}, {}, "snapshot")
     found = ReleaseFacts(rows=9, classes=3, min_class_size=1, off_hierarchy={}, label_rows={}, min_telling_size=3)
-    assert kept_to(*masked_rules(read, found, proved_k=3)) == {
+    none = MaskingFacts(9, (), (), (), ())
+    asked = partial(masked_rules, read, masked=none, as_decided=True)
+    assert kept_to(*asked(found, proved_k=3)) == {
         "released rows": True,
+        "masked values in other rows": True,
         "smallest class with values": True,
     }
-    assert kept_to(*masked_rules(read, found, proved_k=4))["smallest class with values"] is False
-    assert kept_to(*masked_rules(read, replace(found, rows=8), proved_k=None)) == {"released rows": False}
+    assert kept_to(*asked(found, proved_k=4))["smallest class with values"] is False
+    assert kept_to(*asked(replace(found, rows=8), proved_k=None))["released rows"] is False
     nothing = replace(found, min_telling_size=None)
-    assert kept_to(*masked_rules(read, nothing, proved_k=4))["smallest class with values"], "no row has a value"
+    assert kept_to(*asked(nothing, proved_k=4))["smallest class with values"], "no row has a value"
+
+
+def test_masked_rules_refuse_columns_without_a_changed_value_and_other_values_in_the_files() -> None:
+    read = InputFacts(100, 0, 0, 0, {}, {}, {}, {}, "snapshot")
+    found = ReleaseFacts(rows=100, classes=3, min_class_size=1, off_hierarchy={}, label_rows={})
+    columns = [("same", 0, 0), ("few", 50, 2), ("some", 0, 5), ("nothing", 100, 0)]
+    masked = tuple(MaskedColumn(name, "rounding", missing, missing, changed) for name, missing, changed in columns)
+    facts = MaskingFacts(100, masked, (), (), ())
+    assert facts.changed == {"same": 0.0, "few": 0.04, "some": 0.05}
+    rules, values = masked_rules(read, found, facts, as_decided=False, proved_k=None)
+    assert kept_to(rules, values) == {
+        "released rows": True,
+        "masked values in other rows": False,
+        "changed values of same": False,
+        "share of changed values of same": False,
+        "changed values of few": True,
+        "share of changed values of few": False,
+        "changed values of some": True,
+        "share of changed values of some": True,
+    }
+    warnings = {rule.name for rule in rules if rule.level == "warning"}
+    assert warnings == {f"share of changed values of {name}" for name in ("same", "few", "some")}
 
 
 def kept_to(rules: list[FactRule], values: dict[str, float | int]) -> dict[str, bool]:
