@@ -15,6 +15,7 @@ from privrisk_spark.api.workspace import Closeable, check_reach, opened
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy import policy as written
+from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
 from privrisk_spark.results.withdrawal import Withdrawal
 from privrisk_spark.storage.temporary import PrivateDirectory
