@@ -238,6 +238,7 @@ def quasi_identifier(
     mask: Masking | None = None,
     nulls: Literal["own-value", "wildcard", "forbid", "suppress"] | None = None,
     unknown: Literal["error", "suppress"] | None = None,
+    no_id: bool | None = None,
     read: Reading | None = None,
 ) -> Column:
     """Declare a column an attacker may know; it is generalized, or masked.
@@ -253,6 +254,8 @@ def quasi_identifier(
         value, or an error.
     unknown : {"error", "suppress"}, optional
         What a value outside the hierarchy is; default an error, and ⊥ under differential privacy.
+    no_id : bool, optional
+        Whether you state that the values name no individuals, for example shops; a release then does not check it.
     read : mapping, optional
         How values are tidied when they are read: ``trim``, ``case``, ``null_if``, ``map`` and ``cast``, in this order.
 
@@ -269,7 +272,7 @@ def quasi_identifier(
     >>> pr.quasi_identifier(pr.flat("F", "M"), read={"trim": True, "null_if": ["", "?"], "map": {"m": "M"}})["read"]
     {'trim': True, 'null_if': ['', '?'], 'map': {'m': 'M'}}
     """
-    column = {"role": "quasi-identifier"} | _given(hierarchy=hierarchy, nulls=nulls, unknown=unknown)
+    column = {"role": "quasi-identifier"} | _given(hierarchy=hierarchy, nulls=nulls, unknown=unknown, no_id=no_id)
     return column | _parts(mask=mask, read=read)
 
 

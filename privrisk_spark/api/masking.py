@@ -23,6 +23,7 @@ def mask_table(
     vault: str | Path | None = None,
     run_id: str | None = None,
     date: dt.date | None = None,
+    accept_undecided: bool = False,
     announce: Callable[[str], object] | None = None,
 ) -> Released:
     """Mask the columns of a table as its policy says, and publish it; nothing is guaranteed.
@@ -43,6 +44,8 @@ def mask_table(
         Default from name, date and policy; a new one for a frame.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
+    accept_undecided : bool
+        Release by the proposals for the columns in ``undecided``; else they are an error.
     announce : callable, optional
         Called with the plan once it is chosen.
 
@@ -84,4 +87,13 @@ def mask_table(
     """
     policy = as_policy(policy, date)
     refuse_other_kinds(policy)
-    return release(table, policy, output=output, vault=vault, run_id=run_id, date=date, announce=announce)
+    return release(
+        table,
+        policy,
+        output=output,
+        vault=vault,
+        run_id=run_id,
+        date=date,
+        accept_undecided=accept_undecided,
+        announce=announce,
+    )

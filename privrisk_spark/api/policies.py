@@ -36,7 +36,7 @@ class Policy(written.Policy):
         Of the policy format.
     **parts : mapping
         ``dictionary``, ``risk``, ``utility``, ``decision``, ``guarantee``, ``counting``, ``linkage``, ``checks``,
-        ``output``, ``ledger``, ``assess``, ``attack``, ``sharing``.
+        ``output``, ``ledger``, ``assess``, ``attack``, ``sharing``, and ``undecided``, a list.
 
     Raises
     ------

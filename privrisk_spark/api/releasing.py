@@ -115,6 +115,7 @@ def release(
     vault: str | Path | None = None,
     run_id: str | None = None,
     date: dt.date | None = None,
+    accept_undecided: bool = False,
     announce: Callable[[str], object] | None = None,
 ) -> Released:
     """Read, encode, count, decide, validate and publish a table as its policy says.
@@ -145,6 +146,8 @@ def release(
         nothing; other rows on the same day need an id of their own and are charged.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
+    accept_undecided : bool
+        Release by the proposals for the columns in ``undecided``; else they are an error.
     announce : callable, optional
         Called with the plan once it is chosen.
 
@@ -190,6 +193,8 @@ def release(
         from privrisk_spark.pipelines.release import run as pipeline
 
         policy = as_policy(policy, date)
+        if accept_undecided:
+            policy = policy.model_copy(update={"undecided": ()})
         run, day = settle_run(policy, run_id, date, given=table is not None)
         wanted = {"output": output, "vault": vault}
         if policy.output is not None:

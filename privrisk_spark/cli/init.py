@@ -49,7 +49,7 @@ def init(
         f"{roles.count('quasi-identifier')} quasi-identifiers, {roles.count('sensitive')} sensitive"
     )
     if told.to_decide:
-        echo(f"  to decide  {', '.join(told.to_decide)} (lines marked # DECIDE)")
+        echo(f"  to decide  {', '.join(told.to_decide)} (a release refuses them until you do)")
     if floors is not None:
         one = floors.chosen
         echo(f"  floor      {one.floor:g} of {floors.greatest:.4g} bits: mean risk {one.mean_risk:.2g}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from privrisk_spark.cli.attempt import days_of
 from privrisk_spark.cli.options import (
+    AcceptUndecided,
     Configs,
     Date,
     DryRun,
@@ -19,7 +20,7 @@ from privrisk_spark.cli.options import (
     Until,
     Verbose,
 )
-from privrisk_spark.cli.release import release_day
+from privrisk_spark.cli.release import NOTHING_UNDECIDED, release_day
 
 
 def mask(
@@ -31,6 +32,7 @@ def mask(
     run_id: RunId = None,
     dry_run: DryRun = False,
     explain: Explain = False,
+    accept_undecided: AcceptUndecided = False,
     log_format: Log = LogFormat.text,
     status_file: StatusFile = None,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
@@ -39,6 +41,8 @@ def mask(
 ) -> None:
     """Mask the columns of a table as its policy says (guarantee.kind: masked), and publish it; no guarantee."""
     files = [*(policies or []), *(config or [])]
+    if accept_undecided:
+        overrides = [*(overrides or []), NOTHING_UNDECIDED]
     for day in days_of(date, until, run_id):
         release_day(
             files,

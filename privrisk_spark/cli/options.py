@@ -39,6 +39,10 @@ Until = Annotated[
 ]
 RunId = Annotated[str | None, typer.Option(help="Run id; default from name, date and policy.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check all, print the plan, write nothing.")]
+AcceptUndecided = Annotated[
+    bool,
+    typer.Option("--accept-undecided", help="Release by the proposals for undecided columns; as --set undecided=[]."),
+]
 StatusFile = Annotated[
     Path | None,
     typer.Option(

@@ -11,6 +11,7 @@ import typer
 
 from privrisk_spark.cli.attempt import attempted, days_of
 from privrisk_spark.cli.options import (
+    AcceptUndecided,
     Configs,
     Date,
     DryRun,
@@ -39,6 +40,7 @@ def release(
     run_id: RunId = None,
     dry_run: DryRun = False,
     explain: Explain = False,
+    accept_undecided: AcceptUndecided = False,
     log_format: Log = LogFormat.text,
     status_file: StatusFile = None,
     scheme: Annotated[
@@ -53,10 +55,16 @@ def release(
     files = [*(policies or []), *(config or [])]
     if scheme is not None:
         overrides = [*(overrides or []), f"guarantee.scheme={json.dumps(scheme)}"]
+    if accept_undecided:
+        overrides = [*(overrides or []), NOTHING_UNDECIDED]
     for day in days_of(date, until, run_id):
         release_day(
             files, overrides, day, run_id, dry_run=dry_run, explain=explain, log_format=log_format, told=status_file
         )
+
+
+NOTHING_UNDECIDED = "undecided=[]"
+"""Override by which the proposals for undecided columns are accepted."""
 
 
 def release_day(
@@ -77,7 +85,6 @@ def release_day(
         from privrisk_spark.runs.workplace import Workplace, output_at
 
         policy, day = attempt.policy(files, overrides, date)
-        _warn_of_marks(files)
         if not dry_run:
             place = Workplace(output_at(policy.places.path), vault_at(policy.places.vault), attempt.run_id)
             with suppress(PlaceError):  # which the release raises again, after what it finds wrong before
@@ -101,18 +108,3 @@ def release_day(
     echo(f"  vault     {done.vault} (never publish: exact risks, decisions, full report)")
     if policy.guarantee.kind == "masked":
         echo(f"  {done.manifest['guarantee']['statement']}")
-
-
-def _warn_of_marks(files: list[str]) -> None:
-    """Warn of lines of a first policy that nobody has decided yet."""
-    from privrisk_spark.policy.writing import undecided
-    from privrisk_spark.runs.progress import LOGGER
-    from privrisk_spark.storage.whole_files import contents
-
-    for file in files:
-        lines = undecided(contents(file).decode("utf-8"))
-        if lines:
-            LOGGER.warning(
-                "%s: still marked # DECIDE: line%s %s. Look at each, change what is wrong, and take the mark away.",
-                file, "s" if len(lines) > 1 else "", ", ".join(map(str, lines)),
-            )  # fmt: skip

@@ -50,13 +50,13 @@ def first_policy_text(
     told, floors = proposed.told, proposed.told.floors
     floor = 0.0 if floors is None else floors.chosen.floor
     document = proposed.draft.document(table, told.title, files, floor=floor, output=output)
-    marked = len(told.to_decide) + proposed.draft.ids.decide
+    count = len(told.to_decide)
     head = (
         f"A first policy for {told.title}: {told.profile.rows:,} rows. Every line is a guess, its reason above it. "
         "Made from the data: for a differentially private release, write domains that do not depend on them.",
-        f"{marked} marked DECIDE: look at them and take the marks away; a release warns of those that are left."
-        if marked
-        else "Nothing is marked for you to decide; read it all the same.",
+        f"{count} column{'s are' if count > 1 else ' is'} undecided: see the key 'undecided' and the lines with DECIDE."
+        if count
+        else "No column is undecided; read the policy all the same.",
         f"Then: {command}",
     )
     return policy_text(document, proposed.draft.remarks(floors), head=head)
@@ -99,7 +99,7 @@ def write_first_policy(proposed: Proposed, table: Mapping[str, Any], directory: 
     text = first_policy_text(proposed, table, files=files, output=output, command=f"privrisk release {policy}")
     write_text(directory / "profile.html", render_first_policy(proposed.told))
     write_text(policy, text)
-    load([policy], environment={})
+    load([policy], overrides=["undecided=[]"], environment={})
     return policy
 
 

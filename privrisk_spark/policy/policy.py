@@ -120,6 +120,7 @@ class QuasiIdentifier(Part):
     unknown: Literal["error", "suppress"] | None = Field(
         None, description="A value outside the hierarchy is an error (default) or ⊥ (default under dp)."
     )
+    no_id: bool = Field(False, description="You state that no value names an individual.", exclude_if=unsaid)
     read: Read = None
 
     @model_validator(mode="before")
@@ -346,6 +347,7 @@ class Policy(Part):
     run: Run = Field(description="Name of the run, such as {name: census}.")
     table: ReleaseTable = Field(description="Table to release, such as {path: data/census.csv, format: csv}.")
     columns: dict[str, Column] = Field(min_length=1, description="A role for every column of the table.")
+    undecided: tuple[Text, ...] = Field((), description="Columns you must confirm before a release.", exclude_if=unsaid)
     dictionary: Dictionary = Field(SelfDictionary(), description="What the attacker knows.")
     risk: RiskPolicy = Field(RiskPolicy(), description="How risk is measured.")
     utility: UtilityPolicy = Field(UtilityPolicy(), description="How utility is measured.")

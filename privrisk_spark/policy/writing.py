@@ -9,10 +9,8 @@ from typing import Any
 
 import yaml
 
-__all__ = ["DECIDE", "Remark", "policy_text", "undecided"]
-
 DECIDE = "# DECIDE"
-"""Marks a line that somebody must look at; who has decided takes the mark away."""
+"""Begins the question at the line of an undecided column."""
 
 _WIDTH = 118
 
@@ -67,17 +65,6 @@ def policy_text(
         else:
             lines += _entry(key, part, "", said)
     return "\n".join(lines) + "\n"
-
-
-def undecided(text: str) -> list[int]:
-    """Return the lines of a policy that are still marked, from 1.
-
-    Parameters
-    ----------
-    text : str
-        Of a policy file.
-    """
-    return [number for number, line in enumerate(text.splitlines(), start=1) if f" {DECIDE}" in line]
 
 
 def _entry(key: str, value: Any, indent: str, said: Remark) -> Iterator[str]:

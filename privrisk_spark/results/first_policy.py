@@ -23,7 +23,7 @@ class ColumnGuess:
         In (0, 1); an order of how much speaks for it, no probability.
     reason : str
     decide : bool
-        Whether the line is marked, for somebody to decide.
+        Whether the column is undecided: somebody must confirm it before a release.
     hierarchy : str or None
         Of a quasi-identifier: dates, mask, intervals, order, groups or flat.
     levels : int
@@ -172,7 +172,7 @@ class FirstPolicy:
 
     @property
     def to_decide(self) -> tuple[str, ...]:
-        """Columns whose lines are marked."""
+        """Columns that are undecided."""
         return tuple(one.column for one in self.columns if one.decide)
 
     def _repr_html_(self) -> str:

@@ -199,6 +199,29 @@ class Persons:
 
 
 @dataclass(frozen=True)
+class Naming:
+    """Why a column seems to name individuals.
+
+    Attributes
+    ----------
+    determines : tuple of (str, str)
+        Two columns that its values determine and that are unrelated to each other.
+    together : str or None
+        The column that names individuals together with it; None if it does so alone.
+    """
+
+    determines: tuple[str, str]
+    together: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """What was found, for the middle of a sentence."""
+        same = "value" if self.together is None else f"value and the same {self.together}"
+        one, other = self.determines
+        return f"rows with the same {same} also have the same {one} and {other}, as rows of one individual do"
+
+
+@dataclass(frozen=True)
 class TableProfile:
     """A table in figures. Its values are kept apart, and shown nowhere unless asked for.
 
@@ -214,6 +237,8 @@ class TableProfile:
         Columns that may name a person with several rows.
     sets : tuple of ColumnSet
         Pairs and triples of columns, those that tell most rows apart first.
+    naming : dict of column to Naming
+        Columns whose values repeat and seem to name individuals.
     """
 
     rows: int
@@ -222,6 +247,7 @@ class TableProfile:
     keys: tuple[str, ...] = ()
     persons: tuple[Persons, ...] = ()
     sets: tuple[ColumnSet, ...] = ()
+    naming: dict[str, Naming] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> ColumnProfile:
         """Return the profile of a column."""
@@ -256,6 +282,7 @@ class TableProfile:
             "keys": list(self.keys),
             "persons": [json_safe(vars(one)) for one in self.persons],
             "sets": [{"columns": list(one.columns), "distinct": one.distinct} for one in self.sets],
+            "naming": {name: json_safe(vars(one)) for name, one in self.naming.items()},
         }
 
     def _repr_html_(self) -> str:
@@ -269,4 +296,5 @@ class TableProfile:
         head = ("column", "type", "holds", "missing", "distinct", "bits", "variants", "shapes")
         notes = [f"Every row has a value of its own: {', '.join(self.keys)}."] if self.keys else []
         notes += [f"{one.column}: {one.persons:,} values, {one.mean:.3g} rows each." for one in self.persons]
+        notes += [f"{name} seems to name individuals: {one.reason}." for name, one in self.naming.items()]
         return html_table(f"Profile of {self.rows:,} rows", head, rows, notes=notes)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
+from id_tables import NAMES, id_table
 from product import production_batches
 from typer.testing import CliRunner
 
@@ -19,8 +20,10 @@ import privrisk_spark as pr
 from privrisk_spark.cli.app import app
 from privrisk_spark.errors import ConfigError, SchemaError
 from privrisk_spark.experiments.generated.unprepared import ADULT, TABLES, Said
+from privrisk_spark.pipelines import first_policy
+from privrisk_spark.planning.first_policy import roles
 from privrisk_spark.policy.reading import load
-from privrisk_spark.policy.writing import undecided
+from privrisk_spark.policy.writing import DECIDE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("sketched")
 
 ROWS = 1_200
+FEW = ("KVNR", "lx", "composed")
 
 Suggest = Callable[[str], pr.Suggested]
 
@@ -124,7 +128,8 @@ def test_the_text_is_the_policy_and_no_value_is_shown(suggested: Suggest, tmp_pa
         assert "Synthetica" not in text, "the value of a constant column"
         assert "user0@" not in text
         assert "Opitz" not in text
-    assert len(undecided(one.text)) == sum(guess.decide for guess in one.columns) + ("# DECIDE: are these" in one.text)
+    assert one.policy.undecided == tuple(guess.column for guess in one.columns if guess.decide) == one.found.to_decide
+    assert one.text.count(f"  {DECIDE}: ") == len(one.policy.undecided)
 
 
 def test_nothing_depends_on_partitions(spark: SparkSession) -> None:
@@ -172,7 +177,7 @@ def test_three_commands(spark: SparkSession, tmp_path: Path) -> None:
     again = CliRunner().invoke(app, ["init", str(tmp_path / "visits"), "--out", str(out)])
     assert again.exit_code == 2
     assert "--overwrite" in again.stderr
-    released = CliRunner().invoke(app, ["release", str(policy)])
+    released = CliRunner().invoke(app, ["release", str(policy), "--accept-undecided"])
     assert released.exit_code == 0, released.stderr
     (data,) = (out / "release" / "releases").glob("*/data")
     found = pq.read_table(data)
@@ -182,16 +187,68 @@ def test_three_commands(spark: SparkSession, tmp_path: Path) -> None:
     assert set(found["country"].to_pylist()) <= {"DE", "NL", "*"}
 
 
-def test_csv_with_a_marked_line_is_released_with_a_warning(spark: SparkSession, tmp_path: Path) -> None:
+def test_init_undecided_column_stops_a_release_until_it_is_accepted(spark: SparkSession, tmp_path: Path) -> None:
     table = pa.table({"x1": [i % 3 for i in range(90)], "age": [20 + i % 30 for i in range(90)]})
     pc.write_csv(table, tmp_path / "people.csv", pc.WriteOptions(delimiter=";"))
     ran = CliRunner().invoke(app, ["init", str(tmp_path / "people.csv"), "--out", str(tmp_path / "out")])
     assert ran.exit_code == 0, ran.stderr
+    assert "to decide  x1 (a release refuses them until you do)" in ran.stdout
     policy = tmp_path / "out" / "policy.yaml"
-    (line,) = undecided(policy.read_text())
-    released = CliRunner().invoke(app, ["release", str(policy), "--dry-run"])
-    assert released.exit_code == 0, released.stderr
-    assert f"still marked # DECIDE: line {line}" in released.stderr
+    refused = CliRunner().invoke(app, ["release", str(policy)])
+    assert refused.exit_code == 2
+    assert "undecided: nobody has confirmed what is proposed for x1" in refused.stderr
+    assert not (tmp_path / "out" / "release").exists()
+    accepted = CliRunner().invoke(app, ["release", str(policy), "--accept-undecided", "--dry-run"])
+    assert accepted.exit_code == 0, accepted.stderr
+    assert "DECIDE" not in accepted.stderr
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *FEW,
+        *(pytest.param(name, marks=pytest.mark.thorough("other ids")) for name in NAMES if name not in FEW),
+    ],
+)
+def test_release_by_an_unedited_first_policy_holds_no_id(spark: SparkSession, name: str) -> None:
+    of = id_table(name)
+    ids = {str(value) for column in of.ids for value in of.table[column].to_pylist()}
+    frame = spark.createDataFrame(of.table.to_pandas())
+    policy = pr.suggest_policy(frame, run="ids").policy
+    if policy.undecided:
+        with pytest.raises(ConfigError, match="undecided: nobody has confirmed"):
+            pr.release(frame, policy)
+    if name == "composed":
+        # No column names individuals alone, so rows are counted. Then a birth date of one individual is an id, too.
+        with pytest.raises(SchemaError, match=r"columns\.born\.role"):
+            pr.release(frame, policy, accept_undecided=True)
+        return
+    with pr.release(frame, policy, accept_undecided=True) as done:
+        released = done.data.toArrow()
+    assert not set(of.ids) & set(released.column_names)
+    if name != "lx":  # whose ids are numbers that other columns may hold
+        assert not ids & {str(value) for column in released.columns for value in column.to_pylist()}
+
+
+@pytest.mark.parametrize("disabled", ["code_form", "naming_columns", "both"])
+def test_first_policy_with_a_barrier_disabled_stops_at_the_next(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, disabled: str
+) -> None:
+    of = id_table("KVNR")
+    frame = spark.createDataFrame(of.table.to_pandas())
+    if disabled != "naming_columns":
+        monkeypatch.setattr(roles, "code_form", lambda _: None)
+    if disabled != "code_form":
+        monkeypatch.setattr(first_policy, "naming_columns", lambda *_: {})
+    policy = pr.suggest_policy(frame, run="ids").policy
+    assert policy.columns["KVNR"].role == ("quasi-identifier" if disabled == "both" else "identifier")
+    assert policy.table.entity_id == ("KVNR" if disabled == "code_form" else None)
+    assert "KVNR" in policy.undecided
+    if disabled == "both":
+        with pytest.raises(ConfigError, match="undecided: nobody has confirmed"):
+            pr.release(frame, policy)
+        with pytest.raises(SchemaError, match=r"columns\.KVNR\.role: the values seem to name individuals"):
+            pr.release(frame, policy, accept_undecided=True)
 
 
 def test_what_cannot_be_profiled_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.arrays import ByteArray, LongArray, WordArray
+from privrisk_spark.kernels.arrays import BoolArray, ByteArray, LongArray, WordArray
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ROUNDS = ((np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB)))
@@ -35,6 +35,19 @@ def mixed(values: WordArray) -> WordArray:
             np.right_shift(z, np.uint64(31), out=s)
             np.bitwise_xor(z, s, out=z)
     return result
+
+
+def sampled(words: WordArray, share: float) -> BoolArray:
+    """Mark the words whose mixed bits are in the lowest share of all words: a sample that depends on the words only.
+
+    Parameters
+    ----------
+    words : ndarray of uint64, shape (n,)
+    share : float
+        In (0, 1].
+    """
+    marked: BoolArray = mixed(words) <= np.uint64(min(int(share * 2**64), 2**64 - 1))
+    return marked
 
 
 def of_integers(values: LongArray) -> WordArray:

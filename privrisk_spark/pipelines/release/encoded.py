@@ -17,6 +17,7 @@ from privrisk_spark.stages.counting.dense_sorted import collect_counts
 from privrisk_spark.stages.publishing import contracts
 from privrisk_spark.stages.tables.encode import dictionary_rows
 from privrisk_spark.stages.tables.materialize import collect_materialized
+from privrisk_spark.stages.tables.naming_columns import collect_naming_columns, refuse_naming_columns
 from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
 
 
@@ -111,6 +112,8 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
         "input", facts=values, rules=rules, frame=table, columns=list(policy.columns), vault=run.place.private
     )
     contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
+    if policy.guarantee.kind != "dp":  # there an error that depends on exact values would reveal a row
+        refuse_naming_columns(collect_naming_columns(read.encoded, policy, opened.hierarchies, rows=facts.rows))
     return Encoded(read.encoded, facts, tuple(checks), opened.files)
 
 

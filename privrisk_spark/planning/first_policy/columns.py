@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -12,9 +13,10 @@ import numpy.typing as npt
 
 from privrisk_spark.kernels.numeric.combinations import combinations_of
 from privrisk_spark.kernels.numeric.information import entropy_bits
+from privrisk_spark.kernels.numeric.naming import determined_columns, find_naming_columns
 from privrisk_spark.planning.first_policy.patterns import patterns_of, shape_of
 from privrisk_spark.policy.values import BLANKS
-from privrisk_spark.results.profile import ColumnProfile, ColumnSet, ColumnValues, Kind, ShareOf
+from privrisk_spark.results.profile import ColumnProfile, ColumnSet, ColumnValues, Kind, Naming, ShareOf
 
 SAMPLED_ROWS = 50_000
 """Rows of the sample; a smaller table is its own sample."""
@@ -178,6 +180,59 @@ def most_telling(
     counted = zip(sets, combinations_of(codes, sets).tolist(), strict=True)
     found = [ColumnSet(tuple(names[place] for place in one), n, len(codes)) for one, n in counted]
     return tuple(sorted(found, key=lambda one: (-one.distinct, len(one.columns), one.columns))[:most])
+
+
+def naming_columns(
+    asked: Sequence[str], others: Sequence[str], sample: Mapping[str, Sequence[str | None]]
+) -> dict[str, Naming]:
+    """Return the columns that seem to name individuals, alone or in pairs.
+
+    Parameters
+    ----------
+    asked : sequence of str
+        Columns that may name individuals.
+    others : sequence of str
+        Further columns that they may determine.
+    sample : mapping of column to texts
+        Of equally many rows.
+    """
+    codes = {name: _tidied_codes(sample[name]) for name in dict.fromkeys([*others, *asked]) if name in sample}
+    names, asked = list(codes), [name for name in asked if name in codes]
+    if len(names) < 3:
+        return {}
+    table = np.column_stack(list(codes.values()))
+    alone = find_naming_columns(table, [names.index(name) for name in asked])
+    found = {names[one.column]: Naming((names[one.determines[0]], names[one.determines[1]])) for one in alone}
+    parts = [name for name in asked if name not in found and _may_be_part(codes[name], sample[name])][:_PAIRED]
+    own = {part: {names[other] for other in determined_columns(table, names.index(part))} | {part} for part in parts}
+    for one, other in combinations(parts, 2):
+        # What a part determines by itself is no evidence that both together name individuals.
+        rest = [name for name in others if name in codes and name not in own[one] | own[other]]
+        both = np.where((codes[one] < 0) | (codes[other] < 0), -1, codes[one] * len(codes[one]) + codes[other])
+        pair = find_naming_columns(np.column_stack([both, *[codes[name] for name in rest]]), [0])
+        if pair:
+            determined = (rest[pair[0].determines[0] - 1], rest[pair[0].determines[1] - 1])
+            found.setdefault(one, Naming(determined, other))
+            found.setdefault(other, Naming(determined, one))
+    return found
+
+
+def _may_be_part(codes: npt.NDArray[np.int64], values: Sequence[str | None]) -> bool:
+    """Whether a column may be a part of an id: its values repeat, and are not measured."""
+    return 1 < codes.max() + 1 < len(codes) / 2 and not any(_DECIMALS.fullmatch(value) for value in values if value)
+
+
+_DECIMALS = re.compile(r"\s*[+-]?[0-9]*\.(?!0\s*$)[0-9]+([eE][+-]?[0-9]+)?\s*")
+
+
+_PAIRED = 6
+"""Columns whose pairs are compared, at most."""
+
+
+def _tidied_codes(values: Sequence[str | None]) -> npt.NDArray[np.int64]:
+    """Codes of values without case and surplus blanks; -1 for a value that is missing or blank."""
+    texts = ["" if value is None else tidied(value) for value in values]
+    return np.where([text == "" for text in texts], -1, _codes(texts))
 
 
 def _codes(values: Sequence[str | None]) -> npt.NDArray[np.int64]:

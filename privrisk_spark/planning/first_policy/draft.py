@@ -136,7 +136,10 @@ class Draft:
         place = dict(table) | {"record_id": self.ids.record}
         if self.ids.entity is not None:
             place["entity_id"] = self.ids.entity
-        found = {"version": 1, "run": {"name": run}, "table": place, "columns": self.columns(files)}
+        found = {"version": 1, "run": {"name": run}, "table": place}
+        if self.undecided:
+            found["undecided"] = list(self.undecided)
+        found["columns"] = self.columns(files)
         if self.proposals:
             found |= {
                 "risk": {"sensitivity": {"form": "constant", "constant": 1}},
@@ -173,9 +176,17 @@ class Draft:
             said.append(kept.reason)
         return " ".join(f"{text[:1].upper()}{text[1:]}." for text in said)
 
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """Columns whose proposal somebody must confirm, in the order of the table."""
+        return tuple(guess.column for guess in self.guesses if self._decide(guess))
+
     def _decide(self, guess: Guess) -> bool:
         one = self.proposals.get(guess.column)
-        return guess.decide or (one is not None and one.decide)
+        return guess.decide or (one is not None and one.decide) or self._is_unsure_id(guess)
+
+    def _is_unsure_id(self, guess: Guess) -> bool:
+        return self.ids.decide and guess.column in (self.ids.record, self.ids.entity)
 
     def remarks(self, floors: FloorTable | None) -> dict[tuple[str, ...], Remark]:
         """Return what is said of each key.
@@ -186,8 +197,12 @@ class Draft:
             What three floors would give.
         """
         found: dict[tuple[str, ...], Remark] = {
-            ("table",): Remark(
-                (f"{self.ids.reason[:1].upper()}{self.ids.reason[1:]}.",), _OF_IDS if self.ids.decide else None
+            ("table",): Remark((f"{self.ids.reason[:1].upper()}{self.ids.reason[1:]}.",)),
+            ("undecided",): Remark(
+                (
+                    "A release refuses these columns. Answer the question at the line of each, change the line if it "
+                    "is wrong, and remove the column from this list.",
+                )
             ),
             ("columns",): Remark(
                 ("Every column has a role; a wrong one is the one thing this file cannot mend. Read each line.",)
@@ -214,6 +229,10 @@ class Draft:
     def _question(self, guess: Guess) -> str | None:
         if not self._decide(guess):
             return None
+        if self._is_unsure_id(guess):
+            which = "a row" if guess.column == self.ids.record else "an individual"
+            key = "table.record_id" if guess.column == self.ids.record else "table.entity_id"
+            return f"never released now; is it the id of {which}? If not, take {key} out, too"
         if guess.decide:
             now = {"identifier": "never released", "quasi-identifier": "generalized"}
             if not guess.kept and guess.role != "identifier":
@@ -237,7 +256,6 @@ class Proposed:
     draft: Draft
 
 
-_OF_IDS = "are these the ids of a row and of a person?"
 _INFEASIBLE = "A row with too many missing values to reach the floor is suppressed whole, and counted."
 
 

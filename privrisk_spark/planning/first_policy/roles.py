@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from privrisk_spark.planning.first_policy.codes import MANY, code_form
 from privrisk_spark.planning.first_policy.patterns import CODED, IDENTIFYING
-from privrisk_spark.planning.first_policy.vocabulary import Named, named
+from privrisk_spark.planning.first_policy.vocabulary import Named, named, names_an_id
 from privrisk_spark.results.profile import ColumnProfile, TableProfile
 
 Role = Literal["identifier", "quasi-identifier", "sensitive", "insensitive"]
@@ -58,6 +59,7 @@ _IN_WORDS = {
 }  # fmt: skip
 _DATED = {"birth_date", "death_date", "event_date"}
 _RELEASED = ": worth protecting, released"
+_SAFE_SIDE = "; it is treated as if an attacker knew it, which is the safe side"
 _UNSURE_NAMES = {
     "merchant": 0.6,
     "employer": 0.6,
@@ -126,7 +128,29 @@ def guess_roles(profile: TableProfile) -> tuple[Guess, ...]:
     ----------
     profile : TableProfile
     """
-    return tuple(_safe(_guess(column, profile)) for column in profile.columns)
+    return tuple(_safe(_individuals(_guess(column, profile), profile)) for column in profile.columns)
+
+
+def may_name_individuals(guesses: Sequence[Guess]) -> list[str]:
+    """Return the columns that may be ids of individuals by an unknown name: all whose role is not sure, and ids.
+
+    Parameters
+    ----------
+    guesses : sequence of Guess
+    """
+    return [one.column for one in guesses if one.concept != "free_text" and (one.role == "identifier" or one.decide)]
+
+
+def _individuals(guess: Guess, profile: TableProfile) -> Guess:
+    """Take a column that repeats and determines two unrelated ones for the id of an individual, or a part of it."""
+    found = profile.naming.get(guess.column)
+    if found is None or guess.concept == "person_id":
+        return guess
+    sure = guess.role == "identifier" and not guess.decide
+    confidence = guess.confidence if sure else min(guess.confidence, 0.6)
+    reason = f"{guess.reason.removesuffix(_RELEASED).removesuffix(_SAFE_SIDE)}; {found.reason}"
+    concept = "person_id" if found.together is None else guess.concept
+    return Guess(guess.column, "identifier", concept, confidence, reason, kept=False)
 
 
 def _safe(guess: Guess) -> Guess:
@@ -201,7 +225,7 @@ def _direct(column: ColumnProfile, found: Named, profile: TableProfile) -> Guess
     if found.concept in ("person_id", "row_id"):
         if column.name in profile.keys:
             return Guess(column.name, "identifier", found.concept, 0.95, f"{reason}; every row has its own", kept=False)
-        if column.distinction < 0.02 and found.concept == "row_id":
+        if column.distinct < MANY and column.distinction < 0.02 and found.concept == "row_id":
             reason = f"{reason}, but few values are different: it may be a code"
             return Guess(column.name, "quasi-identifier", "unknown", 0.5, reason)
     elif column.kind in ("number", "date", "time", "boolean") and found.concept in (
@@ -220,6 +244,9 @@ def _by_name(column: ColumnProfile, found: Named) -> Guess:
     confidence = min(found.confidence, _UNSURE_NAMES.get(found.concept, 1.0))
     reason = _called(found)
     fits, why = _fits(column, found.concept)
+    form = code_form(column)
+    if form is not None and (not fits or names_an_id(column.name)):
+        return Guess(column.name, "identifier", "unknown", 0.6, f"{reason}, but {form}, as ids have", kept=False)
     if not fits:
         reason, confidence = f"{reason}, but {why}", min(confidence, 0.6)
     elif why:
@@ -233,6 +260,8 @@ def _by_name(column: ColumnProfile, found: Named) -> Guess:
     if found.concept == "technical":
         if column.distinct <= 50:
             return Guess(column.name, "insensitive", "technical", confidence, reason)
+        if form is not None:
+            return Guess(column.name, "identifier", "unknown", 0.5, f"{reason}, but {form}, as ids have", kept=False)
         return Guess(column.name, "quasi-identifier", "unknown", 0.4, f"{reason}, but it has many values")
     if column.kind == "text" and column.distinction > 0.9 and found.concept not in ("postcode", *_DATED):
         reason = f"{reason}, but nearly every row has a value of its own"
@@ -253,7 +282,7 @@ def _fits(column: ColumnProfile, concept: str) -> tuple[bool, str]:
         return low >= 0 and high <= 125, "its values are ages" if low >= 0 and high <= 125 else "no age is so high"
     if concept == "postcode":
         coded = column.share("postcode") > 0.8 or column.kind == "number"
-        return True, "its values have the form of postcodes" if coded else ""
+        return coded, "its values have the form of postcodes" if coded else "its values are no postcodes"
     if concept == "sex":
         return column.distinct <= 30, "" if column.distinct <= 30 else "it has too many values"
     if concept in ("diagnosis", "industry"):
@@ -282,14 +311,17 @@ def _by_values(column: ColumnProfile, profile: TableProfile) -> Guess:
     if column.share("written_date") > 0.9:
         return Guess(column.name, "quasi-identifier", "event_date", 0.65, "its values are dates, which others may know")
     nothing = "nothing says what it is"
+    form = code_form(column)
+    if form is not None:
+        reason = f"{nothing}, and {form}, as ids have"
+        return Guess(column.name, "identifier", "unknown", 0.65, reason, kept=False)
     if column.name in profile.keys and not _is_measured(column):
         reason = f"{nothing}, and every row has a value of its own, as an id has"
         return Guess(column.name, "identifier", "row_id", 0.65, reason, kept=False)
     if column.kind == "text" and column.distinction > 0.5:
         reason = f"{nothing}, and most rows have a value of their own"
         return Guess(column.name, "identifier", "unknown", 0.6, reason, kept=False)
-    reason = f"{nothing}; it is treated as if an attacker knew it, which is the safe side"
-    return Guess(column.name, "quasi-identifier", "unknown", 0.4, reason)
+    return Guess(column.name, "quasi-identifier", "unknown", 0.4, f"{nothing}{_SAFE_SIDE}")
 
 
 def _is_measured(column: ColumnProfile) -> bool:
@@ -338,7 +370,7 @@ def guess_ids(guesses: Sequence[Guess], profile: TableProfile) -> Ids:
         for one in _persons(guesses)
         if one.column in several
         and several[one.column].mean > 1.01
-        and several[one.column].persons > profile.rows / 1000
+        and (several[one.column].persons > profile.rows / 1000 or one.column in profile.naming)
     ]
     entity = able[0] if able else None
     said = []

@@ -234,6 +234,20 @@ def named(name: str) -> Named | None:
     return named(without_number) if without_number not in ("", name) else None
 
 
+_ENDINGS = ("id", "kennung", "kennzahl", "nr", "number", "nummer", "numero", "schluessel", "uid")
+
+
+def names_an_id(name: str) -> bool:
+    """Return whether a column's name ends as names of ids do: ``Befundnr``, ``visit_id``.
+
+    Parameters
+    ----------
+    name : str
+    """
+    words = words_of(name)
+    return bool(words) and (words[-1] in _IDS or words[-1].endswith(_ENDINGS))
+
+
 _FILLER_WORDS = "of the de du des la le di da del della do der die das van het in at code cd desc value"
 _FILLERS = frozenset(_FILLER_WORDS.split())
 _COMPOUND = 5

@@ -48,6 +48,7 @@ from privrisk_spark.storage.locations import Location, is_remote, locate
 def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
     """Yield the faults that only show when several keys are seen together; some only matter to who releases by it."""
     yield from _impossible_columns(policy)
+    yield from _impossible_undecided(policy, releasing=releasing)
     yield from _impossible_sensitivity(policy)
     yield from _impossible_dictionaries(policy)
     yield from _impossible_counting(policy)
@@ -141,6 +142,22 @@ def _impossible_columns(policy: Policy) -> Iterable[Fault]:
             if name not in quasi:
                 there = f"; there are {listing(quasi)}" if quasi else ""
                 yield Fault(f"{path}.{name}", f"is not a quasi-identifier{nearest(name, quasi)}{there}")
+
+
+def _impossible_undecided(policy: Policy, *, releasing: bool) -> Iterable[Fault]:
+    names = list(policy.columns)
+    for i, name in enumerate(policy.undecided):
+        if name not in policy.columns:
+            rule = f"there is no such column under columns{nearest(name, names)}. Got '{name}'"
+            yield Fault(f"undecided.{i}", f"{rule}. Fix: remove it from the list")
+    waiting = [name for name in policy.undecided if name in policy.columns]
+    if waiting and releasing:
+        yield Fault(
+            "undecided",
+            f"nobody has confirmed what is proposed for {listing(waiting)}. Fix: check the role and the hierarchy of "
+            "each, and remove it from the list; to release by the proposals as they are, give --accept-undecided "
+            "(Python: accept_undecided=True)",
+        )
 
 
 def _weighed_names(sensitivity: SensitivityPolicy) -> list[tuple[str, Iterable[str]]]:

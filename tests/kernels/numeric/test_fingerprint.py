@@ -17,6 +17,7 @@ from privrisk_spark.kernels.numeric.fingerprint import (
     of_rows,
     of_table,
     of_tuples,
+    sampled,
 )
 
 WORD = 2**64
@@ -229,3 +230,12 @@ def test_counts_that_are_swapped_or_moved_differ():
     others = [[25, 40, 25, 0], [65, 0, 25, 0], [40, 24, 26, 0], [40, 25, 0, 25]]
     found = [of_counts(np.array(one, dtype=np.int64)) for one in (counts, *others)]
     assert len(set(found)) == len(found)
+
+
+def test_sampled_words_are_a_share_of_all_and_depend_on_the_words_only():
+    words = of_integers(np.arange(100_000))
+    assert sampled(words, 1.0).all()
+    found = sampled(words, 0.1)
+    assert 9_500 < np.count_nonzero(found) < 10_500
+    assert (sampled(words[::-1], 0.1) == found[::-1]).all()
+    assert not (found & ~sampled(words, 0.2)).any()

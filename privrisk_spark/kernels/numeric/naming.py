@@ -1,0 +1,175 @@
+"""Columns that name individuals: a value repeats, and determines two columns that have nothing to do with each other.
+
+An individual with several rows has one birth date and one sex in all of them, so the column with their id determines
+both. Birth date and sex do not determine each other. A postcode also determines a city and a state, but there the city
+determines the state. Status: *heuristic*; a shop that determines a size and a region is found, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from privrisk_spark.kernels.arrays import LongArray
+
+FEWEST_VALUES = 20
+"""Distinct values below which a column names groups and not individuals."""
+
+MOST_UNEXPLAINED = 0.1
+"""A column determines another if at most this share of the expected disagreement is left: errors of input are usual."""
+
+LEAST_UNRELATED = 0.5
+"""Two columns are unrelated if each leaves more than this share of the other's expected disagreement."""
+
+LEAST_EXPECTED = 20.0
+"""Disagreements that chance would make, below which a column may determine another by chance."""
+
+
+@dataclass(frozen=True)
+class NamingColumn:
+    """A column whose values seem to name individuals.
+
+    Attributes
+    ----------
+    column : int
+    determines : tuple of (int, int)
+        Two columns that it determines and that do not determine each other.
+    """
+
+    column: int
+    determines: tuple[int, int]
+
+
+def find_naming_columns(codes: LongArray, asked: Sequence[int]) -> list[NamingColumn]:
+    """Find columns that repeat and determine two others that do not determine each other.
+
+    Rows that share a value of the column are compared. The disagreement of another column is the share of pairs of
+    such rows that differ in it, each value weighted by its rows less one. It is compared with the share of all pairs
+    of rows that differ.
+
+    Parameters
+    ----------
+    codes : ndarray of int64, shape (n, k)
+        Equal values have equal codes; a missing value is negative.
+    asked : sequence of int
+        Columns that may name individuals. All columns may be determined.
+
+    Returns
+    -------
+    list of NamingColumn
+        In the order of `asked`, each with the first such pair.
+    """
+    columns = [_numbered(codes[:, column]) for column in range(codes.shape[1])]
+    found = []
+    for column in asked:
+        groups = _Groups.of(columns[column])
+        if groups.values < FEWEST_VALUES:
+            continue
+        determined = _determined(groups, columns, column)
+        # One row a value: an individual's own rows must not make birth dates look like ids.
+        modes = {other: _numbered(_modes(columns[column], columns[other])) for other in determined}
+        pair = next((two for two in combinations(determined, 2) if _unrelated(modes[two[0]], modes[two[1]])), None)
+        if pair is not None:
+            found.append(NamingColumn(column, pair))
+    return found
+
+
+def determined_columns(codes: LongArray, column: int) -> list[int]:
+    """Return the columns that a column determines, however few its values are.
+
+    Parameters
+    ----------
+    codes : ndarray of int64, shape (n, k)
+        As :func:`find_naming_columns` takes them.
+    column : int
+    """
+    columns = [_numbered(codes[:, other]) for other in range(codes.shape[1])]
+    return _determined(_Groups.of(columns[column]), columns, column)
+
+
+def _determined(groups: _Groups, columns: Sequence[LongArray], column: int) -> list[int]:
+    measured = {other: groups.unexplained(columns[other]) for other in range(len(columns)) if other != column}
+    return [other for other, left in measured.items() if left is not None and left <= MOST_UNEXPLAINED]
+
+
+def _numbered(codes: LongArray) -> LongArray:
+    """Codes 0, 1, … in the order of the given ones; a missing value stays -1."""
+    result = np.full(len(codes), -1, dtype=np.int64)
+    there = codes >= 0
+    result[there] = np.unique(codes[there], return_inverse=True)[1]
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Rows that share a value with another row, in groups.
+
+    Attributes
+    ----------
+    present, rows : ndarray of int64
+        Rows that have a value; those that share it.
+    group : ndarray of int64
+        Which of the values each of `rows` has.
+    values : int
+        Distinct values.
+    """
+
+    present: LongArray
+    rows: LongArray
+    group: LongArray
+    values: int
+
+    @classmethod
+    def of(cls, codes: LongArray) -> _Groups:
+        """Group rows by codes of :func:`_numbered`."""
+        present = np.flatnonzero(codes >= 0)
+        sizes = np.bincount(codes[present])
+        rows = present[sizes[codes[present]] > 1]
+        return cls(present, rows, codes[rows], len(sizes))
+
+    def unexplained(self, codes: LongArray) -> float | None:
+        """Share of the expected disagreement within groups that is left; None if too little is expected."""
+        values = codes[self.present]
+        of_value = np.bincount(values[values >= 0]).astype(np.float64)
+        total = of_value.sum()
+        if total < 2:
+            return None
+        by_chance = 1.0 - float((of_value * (of_value - 1.0)).sum() / (total * (total - 1.0)))
+        if by_chance * len(self.rows) < LEAST_EXPECTED:
+            return None
+        group, _, rows = _tally(self.group, codes[self.rows])
+        sizes = np.bincount(group, weights=rows, minlength=self.values)
+        agreeing = np.bincount(group, weights=rows * (rows - 1.0), minlength=self.values)
+        several = sizes > 1
+        expected = by_chance * float((sizes[several] - 1).sum())
+        if expected < LEAST_EXPECTED:
+            return None
+        # Pairs that disagree over all pairs of a group, times its rows less one.
+        return float(((sizes[several] - 1) - agreeing[several] / sizes[several]).sum()) / expected
+
+
+def _modes(groups: LongArray, codes: LongArray) -> LongArray:
+    """The most frequent value of each group, the smallest of several; -1 for a group without one."""
+    there = groups >= 0
+    group, values, rows = _tally(groups[there], codes[there])
+    result = np.full(int(groups.max(initial=-1)) + 1, -1, dtype=np.int64)
+    order = np.lexsort((-values, rows, group))
+    result[group[order]] = values[order]
+    return result
+
+
+def _tally(group: LongArray, values: LongArray) -> tuple[LongArray, LongArray, LongArray]:
+    """Group, value and rows of each pair of group and value that occurs; missing values are left out."""
+    there = values >= 0
+    width = int(values.max(initial=0)) + 1
+    keys, rows = np.unique(group[there] * width + values[there], return_counts=True)
+    return keys // width, keys % width, rows.astype(np.int64)
+
+
+def _unrelated(one: LongArray, other: LongArray) -> bool:
+    """Whether neither determines the other; one whose values are too seldom equal to show it does not."""
+    left = _Groups.of(one).unexplained(other), _Groups.of(other).unexplained(one)
+    return all(share is None or share > LEAST_UNRELATED for share in left)
