@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, Scratch, materialized
+from privrisk_spark.engine.batches import Batches, Scratch, in_chunks, materialized
+from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.engine.value_codes import resolve
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.numeric.fingerprint import sampled
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.values import BLANKS
 from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.runs.places import ResultPlace
+from privrisk_spark.runs.progress import LOGGER
 from privrisk_spark.stages.tables.encode import duplicates, encode, materialize
 from privrisk_spark.stages.tables.record_ids import collect_numbered
 from privrisk_spark.stages.tables.repeated_ids import told_apart
@@ -81,11 +89,56 @@ def collect_materialized(
             # Equal 64-bit fingerprints are almost surely equal ids; make sure before saying so.
             ids = rows.frame().select(schemas.RECORD_ID).where(F.col(schemas.RECORD_ID).isNotNull())
             again = ids.count() - ids.distinct().count()
+    if policy.table.entity_id is not None and policy.guarantee.kind != "dp":
+        _warn_of_variants(collect_id_variants(rows, rows=sum(part["rows"] for part in parts)), policy.table.entity_id)
     weighed = [*weights, *([policy.table.weight] if policy.table.weight else [])]
     facts = input_facts(parts, again, list(hierarchies), weighed)
     if policy.guarantee.kind == "dp" and (facts.null_ids or facts.duplicate_ids):
         rows = Batches.of_frame(scratch.write_frame(told_apart(rows), "told-apart"))
     return Materialized(resolve(rows, hierarchies, policy.quasi_identifiers, dictionary=False), facts)
+
+
+def collect_id_variants(encoded: Batches, *, rows: int) -> int:
+    """Count the ids of individuals that differ from another id only by case or by blanks at the ends.
+
+    Parameters
+    ----------
+    encoded : Batches
+        With ``entity``.
+    rows : int
+        Of the table. If it has more than :data:`SAMPLED_IDS`, a sample of its ids is counted.
+    """
+    share = min(1.0, SAMPLED_IDS / max(rows, 1))
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            ids = table.column(schemas.ENTITY).drop_null().unique()
+            tidied = pc.utf8_upper(pc.utf8_trim(ids, characters=BLANKS))
+            of_tidied = fingerprints(pa.chunked_array([tidied]))
+            kept = sampled(of_tidied, share)
+            words = of_tidied[kept], fingerprints(pa.chunked_array([ids]))[kept]
+            yield pa.table({name: word.view(np.int64) for name, word in zip(_WORDS, words, strict=True)})
+
+    schema = T.StructType([T.StructField(name, T.LongType()) for name in _WORDS])
+    found = encoded.then(step, schema).frame().toArrow()
+    ids = found.group_by(list(_WORDS)).aggregate([])
+    return int(ids.num_rows - len(ids.column(_WORDS[0]).unique()))
+
+
+SAMPLED_IDS = 100_000
+"""Ids, or rows, up to which all ids of individuals are compared."""
+
+_WORDS = ("tidied", "id")
+
+
+def _warn_of_variants(variants: int, column: str) -> None:
+    """Warn of ids that a difference in case or blanks makes ids of different individuals."""
+    if variants:
+        LOGGER.warning(
+            "table.entity_id: at least %s ids in '%s' differ from another id only by case or by blanks at the ends, "
+            "and count as different individuals. Fix: set columns.%s.read, such as {trim: true, case: upper}.",
+            f"{variants:,}", column, column,
+        )  # fmt: skip
 
 
 def collect_codes(

@@ -124,3 +124,40 @@ def test_an_assessment_sees_the_tidied_values(spark: SparkSession, small: Path, 
         messy(tmp_path / "table.csv")
         with_reading(small, READ)
     assert measured[0] == measured[1]
+
+
+def persons(tmp_path: Path, read: dict[str, object] | None) -> Path:
+    """Write a table of ten individuals whose ids are written in three ways, and a policy that counts individuals."""
+    rows = [f"r{i};{(f'p{i % 10}', f'P{i % 10}', f'p{i % 10} ')[i // 10]};{30 + i % 2}" for i in range(30)]
+    (tmp_path / "people.csv").write_text("\n".join(["id;who;age", *rows]) + "\n")
+    document = {
+        "version": 1,
+        "run": {"name": "people"},
+        "table": {
+            "path": str(tmp_path / "people.csv"),
+            "format": "csv",
+            "options": {"sep": ";", "header": True},
+            "record_id": "id",
+            "entity_id": "who",
+        },
+        "columns": {
+            "id": {"role": "identifier"},
+            "who": {"role": "identifier", **({} if read is None else {"read": read})},
+            "age": {"role": "quasi-identifier", "hierarchy": {"intervals": {"widths": [10], "domain": [0, 99]}}},
+        },
+        "decision": {"utility_at_least": 1},
+        "checks": {"min_class_size": 20},
+        "output": {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault")},
+    }
+    return written(tmp_path / "people.yaml", document)
+
+
+def test_entity_id_with_reading_counts_tidied_ids(privrisk: Privrisk, tmp_path: Path) -> None:
+    raw = privrisk(str(persons(tmp_path, None)), root=tmp_path / "raw")
+    assert raw.code == 0, raw.err
+    assert "at least 20 ids in 'who' differ from another id only by case or by blanks" in raw.err
+    assert "P3" not in raw.err
+    tidy = privrisk(str(persons(tmp_path, {"trim": True, "case": "upper"})), root=tmp_path / "tidy")
+    assert tidy.code == 1, "ten individuals are fewer than twenty"
+    assert "min_class_size" in tidy.err or "class" in tidy.err
+    assert "differ from another id" not in tidy.err
