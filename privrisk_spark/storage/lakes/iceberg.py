@@ -26,6 +26,13 @@ __all__ = ["open_iceberg", "place_of"]
 
 _NEWEST_FORMAT = 2
 _FIELD_ID = b"PARQUET:field_id"
+_APPLIED = (
+    "CALL CATALOG.system.rewrite_data_files(table => 'TABLE', options => map('delete-file-threshold', '1')), then "
+    "CALL CATALOG.system.rewrite_position_delete_files(table => 'TABLE', options => map('rewrite-all', 'true'))"
+)
+"""Two statements of Iceberg's connector: the first leaves delete files behind that nothing needs, and the second drops
+them."""
+
 _BY_SPARK = "read the table by Spark with Iceberg's connector (table.catalog without table.format)"
 
 _SETTINGS = {
@@ -156,8 +163,7 @@ def _listed(asked: Asked, table: Table, schema: Schema, snapshot: OfTable) -> li
             if entries:
                 raise asked.fault(
                     f"cannot be read as iceberg: rows of snapshot {snapshot.snapshot_id} are deleted by delete files, "
-                    "which are not read here; apply them to the data files (rewrite_data_files with "
-                    f"delete-file-threshold 1), or {_BY_SPARK}."
+                    f"which are not read here; apply them to the data files by {_APPLIED}, or {_BY_SPARK}."
                 )
             continue
         for entry in entries:

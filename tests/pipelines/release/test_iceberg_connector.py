@@ -210,12 +210,14 @@ def test_rows_deleted_by_files_are_refused_until_they_are_applied(
     connector(f"CREATE TABLE {at} (id INT) USING iceberg TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
     connector(f"INSERT INTO {at} SELECT /*+ COALESCE(1) */ CAST(id AS INT) FROM range(9)")
     connector(f"DELETE FROM {at} WHERE id = 3")
-    assert "are deleted by delete files" in refused(directory(place, at))
+    said = refused(directory(place, at))
+    assert "are deleted by delete files" in said
     (first, _) = snapshots(connector, at)
     assert by_tasks(spark, directory(place, at), first) == by_connector(connector, at, first)
-    once = "map('delete-file-threshold', '1')"
-    connector(f"CALL lake.system.rewrite_data_files(table => '{at}', options => {once})")
-    connector(f"CALL lake.system.rewrite_position_delete_files(table => '{at}', options => map('rewrite-all', 'true'))")
+    statements = re.findall(r"CALL CATALOG.*?\)\)", said)
+    assert len(statements) == 2
+    for statement in statements:
+        connector(statement.replace("CATALOG", "lake").replace("TABLE", at))
     assert by_tasks(spark, directory(place, at)) == by_connector(connector, at)
 
 
