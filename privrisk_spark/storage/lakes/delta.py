@@ -6,6 +6,7 @@ import datetime as dt
 import itertools
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
@@ -30,6 +31,8 @@ _KNOWN = {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "v
 
 _SQL_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 """Where Spark notes a type of texts with a length."""
+
+_OFFSET = re.compile(r"(Z|[+-][0-9]{2}:?[0-9]{2})$")
 
 _UNTOLD = "its log does not tell the partition of every file by values of the columns' types"
 _BY_SPARK = "read it by Spark with Delta's connector (table.catalog), or write it anew without"
@@ -240,7 +243,8 @@ def _listed(asked: Asked, table: DeltaTable, location: Location) -> list[Listed]
     untold = asked.fault(f"cannot be read as delta: {_UNTOLD}.")
     try:
         actions = pa.table(table.get_add_actions(flatten=False)).to_pylist()
-    except (DeltaError, OverflowError):  # a value that is none of its column's type, or no date of Python's
+        local = _local_times(table, [name for name in partitions if _zoned(schema.field(name).type)])
+    except (DeltaError, OverflowError, ValueError):  # a value that is none of its column's type, or no date of Python's
         raise untold from None
     found = []
     for action in actions:
@@ -248,8 +252,24 @@ def _listed(asked: Asked, table: DeltaTable, location: Location) -> list[Listed]
         if set(values) != set(partitions):
             raise untold
         file = _file(asked, location, action["path"], int(action["size_bytes"]))
-        found.append(Listed(file, int(action["size_bytes"]), action.get("num_records"), values))
+        without = next((name for name, times in local.items() if values[name] in times), None)
+        found.append(Listed(file, int(action["size_bytes"]), action.get("num_records"), values, without))
     return sorted(found, key=lambda one: one.file if isinstance(one.file, str) else str(one.file.path))
+
+
+def _zoned(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.tz is not None
+
+
+def _local_times(table: DeltaTable, columns: Sequence[str]) -> dict[str, set[dt.datetime]]:
+    """Times that the log has without an offset, by column, as the package takes them: for UTC."""
+    found: dict[str, set[dt.datetime]] = {name: set() for name in columns}
+    for partition in table.partitions() if columns else ():
+        for name in columns:
+            text = partition[name]
+            if text is not None and not _OFFSET.search(text):
+                found[name].add(dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC))
+    return found
 
 
 def _file(asked: Asked, table: Location, path: str, size: int) -> str | ObjectFile:

@@ -33,12 +33,15 @@ class Listed:
         None where it is not said.
     values : mapping of column to Value
         Of its partition.
+    local : str or None
+        Column of its partition whose time the log has without an offset; taken for UTC in ``values``.
     """
 
     file: str | ObjectFile
     size: int
     rows: int | None
     values: Mapping[str, Value]
+    local: str | None = None
 
 
 Names = Callable[[pa.Schema], Mapping[str, str]]
@@ -104,6 +107,13 @@ def _data_file(
     metadata = _footer(listed, fault)
     if listed.rows is not None and metadata.num_rows != listed.rows:
         raise fault(f"holds {metadata.num_rows:,} rows, and the table says {listed.rows:,}; write the table anew.")
+    if listed.local is not None and not str(metadata.created_by).startswith(_IN_UTC):
+        raise fault(
+            f"has a time without an offset in the partition column '{listed.local}'. It is a time of the session that "
+            "wrote it, whose zone is not noted. Write the table anew with "
+            "spark.databricks.delta.write.utcTimestampPartitionValues = true, or read it by Spark with Delta's "
+            "connector (table.catalog) in a session of that zone."
+        )
     said = metadata.metadata or {}
     if any(key.startswith(b"org.apache.spark.legacy") for key in said) or said.get(_SPARK, b"3") < b"3":
         raise fault("was written by a Spark before 3.0, which counts old days otherwise; rewrite the table's files.")
@@ -125,6 +135,9 @@ def _data_file(
 
 
 _SPARK = b"org.apache.spark.version"
+
+_IN_UTC = ("delta-rs", "parquet-rs")
+"""How files begin to name their writer that the package deltalake wrote: its times without an offset are in UTC."""
 
 
 def _footer(listed: Listed, fault: Callable[[str], Exception]) -> pq.FileMetaData:

@@ -113,6 +113,26 @@ def test_columns_of_partitions_come_from_the_log_in_their_types(tmp_path: Path) 
     assert snapshot.schema.field("price").type == pa.decimal128(10, 2)
 
 
+def test_open_delta_refuses_a_partition_time_of_spark_without_an_offset(tmp_path: Path) -> None:
+    """Spark's is a time of the session that wrote it, which nothing notes; deltalake's is in UTC."""
+    zipfile.ZipFile(Path(__file__).with_name("delta_by_spark.zip")).extractall(tmp_path)
+    table = tmp_path / "by_price"
+    assert open_delta(asked(table)).rows == 9
+
+    def in_berlin(action: dict[str, Any]) -> None:
+        if "add" in action and action["add"]["partitionValues"]["price"] == "-2.25":
+            action["add"]["partitionValues"]["at"] = "2026-01-01 13:00:00.000005"
+
+    lakes.edit_log(table, in_berlin)
+    with pytest.raises(SchemaError, match="a time without an offset in the partition column 'at'") as caught:
+        open_delta(asked(table))
+    assert "13:00" not in str(caught.value), "a value of a record is in no error"
+    assert "utcTimestampPartitionValues = true" in str(caught.value)
+    of_package = pa.table({"id": ["a", "b"], "at": pa.array([NOON, None], pa.timestamp("us", "UTC"))})
+    write_deltalake(tmp_path / "t", of_package, partition_by=["at"])
+    assert lakes.read_naively(open_delta(asked(tmp_path / "t")), ["id"]) == of_package.to_pylist()
+
+
 def test_partitions_that_cannot_be_told_are_refused(tmp_path: Path) -> None:
     table = tmp_path / "t"
     write_deltalake(table, pa.table({"id": ["a"], "p": pa.array([1], pa.int64())}), partition_by=["p"])
