@@ -68,8 +68,12 @@ def run_collection(
             attempt.tell_in(place)
         asked: dict[str, Any] = {"quick": quick, "output": output, "run_id": attempt.run_id, "announce": echo}
         found = api.all_experiments(None, policy, date=day, **asked)
-    judged = [one for part in found.result.parts for one in part.claims if one.word != "not judged"]
-    echo(f"{len(judged)} claims were judged; {len(found.result.failed)} of them do not hold, or only in part")
+    words = [one.word for part in found.result.parts for one in part.claims]
+    failed, open_ = len(found.result.failed), words.count("not decided")
+    echo(
+        f"{len(words) - open_} claims were decided; {failed} of them do not hold, or only in part. "
+        f"{open_} are not decided"
+    )
     for name in (collection.PAGE, collection.FIGURES):
         echo(f"  {place.called(name)}")
     if found.result.private:

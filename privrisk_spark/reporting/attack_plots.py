@@ -36,7 +36,6 @@ def calibration_plot(calibration: Calibration) -> Plot:
         key=calibration.prediction,
         title=f"Found over predicted: {calibration.prediction}",
         figure="",
-        claim=f"On average {100 * calibration.predicted:.3g} % were predicted.",
         found=f"{100 * found:.3g} % were found.",
         panels=(
             Panel(
@@ -59,7 +58,6 @@ def membership_plot(found: MembershipFound) -> Plot:
         key="membership",
         title="Who is in the protected table",
         figure="",
-        claim="" if found.bound is None else f"An advantage of at most {found.bound:.3g} is allowed.",
         found=f"The advantage is {found.advantage:.3g}.",
         panels=(Panel("", "share of others said to be members", "share of members", (series,), diagonal="guessing"),),
     )

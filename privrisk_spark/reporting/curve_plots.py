@@ -36,7 +36,6 @@ def dictionary_plot(curves: DictionaryCurves) -> Plot:
         key="dictionary",
         title="Risk over the size of the attacker's dictionary",
         figure="Fig. 3.1",
-        claim="",
         found=" ".join(_curve_text(curves, f) for f in range(len(curves.floors)))
         + (f" {hidden} infinite {plural} not drawn." if hidden else ""),
         panels=(
@@ -77,7 +76,6 @@ def bound_plot(curves: DictionaryCurves) -> Plot:
         key="bound",
         title="Estimated risk over true risk",
         figure="Fig. 3.3",
-        claim="",
         found=_bound_text(true[finite], estimated[finite], hidden=int((~finite).sum())),
         panels=(
             Panel(

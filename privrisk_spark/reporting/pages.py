@@ -180,7 +180,6 @@ def cells_plot(result: AuditResult) -> Plot:
         key="cells",
         title="Published rows of a large cell",
         figure="",
-        claim="",
         found=f"Cells of {result.findings[0].cells[0].cell} over all releases, and the law the certificate assumes.",
         panels=tuple(panels),
         data=result.title,

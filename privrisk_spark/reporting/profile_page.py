@@ -71,7 +71,6 @@ def _floor_plot(result: FirstPolicy) -> Plot:
         key="floors",
         title="Risk and what is kept, by floor",
         figure="",
-        claim="",
         found="The less must be kept, the lower the risk.",
         panels=(Panel("", "information kept, %", "mean risk", (series,)),),
         data=result.title,

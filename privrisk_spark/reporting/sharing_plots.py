@@ -28,7 +28,6 @@ def curve_plot(result: SharingResult) -> Plot:
         key="curve",
         title="What showing more costs",
         figure="",
-        claim="",
         found=f"{len(set(seen))} different points of {len(points)} trade-offs.",
         panels=(Panel("", "mean loss of a pair", "mean utility of a pair", (series,)),),
     )
@@ -54,7 +53,6 @@ def attribute_plot(result: SharingResult) -> Plot:
         key="attributes",
         title="What is shown of each attribute",
         figure="",
-        claim="",
         found="Attributes are numbered in the order of the policy.",
         panels=(Panel("", "number of the attribute", "share of its levels that is shown", series),),
     )

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Word = Literal["holds", "in part", "does not hold", "not judged"]
+from privrisk_spark.errors import InternalError
 
-_WORDS: dict[str, Word] = {
-    "holds": "holds",
-    "confirmed": "holds",
-    "does not hold": "does not hold",
-    "not confirmed": "does not hold",
-    "": "not judged",
-    "nothing to compare": "not judged",
-    "not seen": "not judged",
-}
-"""Verdicts of the experiments; any other says in how many cases, or under what, a claim holds."""
+Word = Literal["holds", "in part", "does not hold", "not decided"]
+
+_WORDS: tuple[tuple[str, Word], ...] = (
+    ("holds", "holds"),
+    ("does not hold", "does not hold"),
+    ("in ", "in part"),
+    ("not decided: ", "not decided"),
+)
+"""How the verdicts of the experiments begin."""
+
+
+def word_of(verdict: str) -> Word:
+    """Return a verdict in one of four words.
+
+    Parameters
+    ----------
+    verdict : str
+        Such as ``in 15 of 24 cases``.
+
+    Raises
+    ------
+    InternalError
+        If it is no verdict.
+    """
+    for start, word in _WORDS:
+        if verdict.startswith(start):
+            return word
+    raise InternalError(f"'{verdict}' is no verdict")
 
 
 @dataclass(frozen=True)
@@ -29,9 +47,9 @@ class Judged:
     source, claim : str
     data : str
         Name of the table.
-    word : {"holds", "in part", "does not hold", "not judged"}
+    word : {"holds", "in part", "does not hold", "not decided"}
     verdict : str
-        As the experiment has it, such as ``in 15 of 24 cases``; empty where it is not judged.
+        As the experiment has it, such as ``in 15 of 24 cases``, or ``not decided`` with the reason.
     evidence : str
     """
 
@@ -45,7 +63,23 @@ class Judged:
     @classmethod
     def of(cls, source: str, claim: str, data: str, verdict: str, evidence: str) -> Judged:
         """Return a judged claim, with its verdict in one of four words."""
-        return cls(source, claim, data, _WORDS.get(verdict, "in part"), verdict, evidence)
+        return cls(source, claim, data, word_of(verdict), verdict, evidence)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Something of the sources that is not run again, or not as it was.
+
+    Attributes
+    ----------
+    source, what : str
+    why : str
+        A sentence.
+    """
+
+    source: str
+    what: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -88,22 +122,15 @@ class Part:
         private : bool
         why_not : str
         """
-        claims = tuple(_claims(document))
+        claims = tuple(
+            Judged.of(one["source"], one["claim"], one["data"], one["verdict"], one["evidence"])
+            for one in document["claims"]
+        )
         return cls(name, heading, f"{name}/{name}.html", seconds, private, why_not, claims)
 
     def counted(self, word: Word) -> int:
         """How many of its claims came out so."""
         return sum(one.word == word for one in self.claims)
-
-
-def _claims(document: Mapping[str, Any]) -> Iterator[Judged]:
-    """Claims with a verdict; then those of charts, which have a sentence instead."""
-    for one in document.get("claims", ()):
-        yield Judged.of(one["source"], one["claim"], one["data"], one["verdict"], one["evidence"])
-    told = {one["claim"] for one in document.get("claims", ())}
-    for plot in document["plots"]:
-        if plot["claim"] and plot["claim"] not in told:
-            yield Judged.of(plot["figure"], plot["claim"], plot["data"], "", plot["found"])
 
 
 @dataclass(frozen=True)
@@ -116,12 +143,15 @@ class Collection:
     quick : bool
         Small sizes: to see that it runs, not to be cited.
     parts : tuple of Part
+    left_out : tuple of LeftOut
+        What none of them runs again.
     """
 
     created: str
     version: str
     quick: bool
     parts: tuple[Part, ...]
+    left_out: tuple[LeftOut, ...]
 
     @property
     def private(self) -> bool:
@@ -142,4 +172,5 @@ class Collection:
             "version": self.version,
             "quick": self.quick,
             "experiments": [asdict(part) for part in self.parts],
+            "not_run_again": [asdict(one) for one in self.left_out],
         }

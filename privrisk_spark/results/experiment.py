@@ -9,12 +9,19 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.plots import Plot
 
 POINT = ("experiment", "data", "panel", "series", "x_is", "x", "y_is", "y", "measured")
 """Columns of a result's rows."""
+
+MUCH = 2.0
+"""Factor from which a claim of "much" or "significantly" holds, and up to which one of "comparable" does."""
+
+LITTLE = 0.1
+"""Share up to which a claim of "a little" or "hardly" holds."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +73,11 @@ class Claim:
     data : str
         Name of the table.
     verdict : str
-        Whether it holds there, or in how many cases.
+        As :func:`judged`, :func:`held` or :func:`undecided` return it, computed from numbers of the run.
     evidence : str
         A sentence.
+    measured : bool
+        Whether it is about times, which differ from run to run.
     """
 
     source: str
@@ -76,6 +85,7 @@ class Claim:
     data: str
     verdict: str
     evidence: str
+    measured: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,8 @@ class Findings:
         Plots of the same kind together, in the order of the page.
     figures : mapping of str
         JSON-safe, by the key of the JSON file.
+    claims : tuple of Claim
+        Those that no plot states.
     notes : tuple of str
         What a reader must know besides.
     listings : tuple of Listing
@@ -104,8 +116,20 @@ class Findings:
     remarks: tuple[Remark, ...]
     plots: tuple[tuple[Plot, ...], ...]
     figures: Mapping[str, Any]
+    claims: tuple[Claim, ...] = ()
     notes: tuple[str, ...] = ()
     listings: tuple[Listing, ...] = ()
+
+    @property
+    def judged(self) -> tuple[Claim, ...]:
+        """Every claim with its verdict: those that no plot states, then those of the plots."""
+        plots = (plot for same in self.plots for plot in same)
+        of_plots = (
+            Claim(plot.figure, claim, plot.data, verdict, plot.found, plot.measured)
+            for plot in plots
+            for claim, verdict in plot.claims
+        )
+        return (*self.claims, *of_plots)
 
 
 @dataclass(frozen=True)
@@ -147,6 +171,7 @@ class ExperimentResult:
             "version": self.version,
             "sizes": dict(self.sizes),
             "notes": list(self.findings.notes),
+            "claims": [plain(one) for one in self.findings.judged],
             **self.findings.figures,
             "plots": [_sentences(plot) for plot in self.plots],
         }
@@ -172,7 +197,28 @@ class ExperimentResult:
 
 def _sentences(plot: Plot) -> dict[str, Any]:
     """What a plot says."""
-    return {name: getattr(plot, name) for name in ("key", "data", "title", "figure", "claim", "found", "measured")}
+    return {name: getattr(plot, name) for name in ("key", "data", "title", "figure", "found", "measured")}
+
+
+def judged(holds: object) -> str:
+    """Return a verdict on a claim that one comparison decides.
+
+    Parameters
+    ----------
+    holds : bool or numpy bool
+    """
+    return "holds" if holds else "does not hold"
+
+
+def undecided(reason: str) -> str:
+    """Return the verdict on a claim that the run cannot decide.
+
+    Parameters
+    ----------
+    reason : str
+        Why, without a full stop.
+    """
+    return f"not decided: {reason}"
 
 
 def held(cases: int, of: int) -> str:
@@ -184,8 +230,19 @@ def held(cases: int, of: int) -> str:
         Those in which it holds, and those that were tried.
     """
     if not of:
-        return "nothing to compare"
+        return undecided("nothing to compare")
     return "holds" if cases == of else "does not hold" if not cases else f"in {cases} of {of} cases"
+
+
+def held_in_each(cases: npt.NDArray[np.bool_] | Sequence[bool]) -> str:
+    """Return in how many cases a claim holds, as :func:`held` does.
+
+    Parameters
+    ----------
+    cases : ndarray of bool, or sequence of bool
+        Whether it holds, one for each case that was tried.
+    """
+    return held(int(np.count_nonzero(cases)), np.size(cases))
 
 
 def plain(value: object) -> Any:

@@ -1,4 +1,4 @@
-"""Plots as values: panels of series with what was claimed and what was found."""
+"""Plots as values: panels of series with what was claimed, the verdict, and what was found."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Plot:
-    """A chart with its two sentences.
+    """A chart with the sentence that it shows.
 
     Attributes
     ----------
@@ -79,23 +79,25 @@ class Plot:
         Same for all data.
     title : str
     figure : str
-        Figure, equation or section of the source the claim is from; empty for none.
-    claim, found : str
+        Figure, equation or section of the source the claims are from; empty for none.
+    found : str
     panels : tuple of Panel
     data : str
         Name of the data.
     measured : bool
         Whether it shows times, which differ from run to run.
+    claims : tuple of (str, str)
+        What the figure is said to show, each claim with its verdict; ``found`` is the evidence.
     """
 
     key: str
     title: str
     figure: str
-    claim: str
     found: str
     panels: tuple[Panel, ...]
     data: str = ""
     measured: bool = False
+    claims: tuple[tuple[str, str], ...] = ()
 
 
 def lines(names: Sequence[str], x: Numbers, y: npt.NDArray[np.generic]) -> tuple[Series, ...]:

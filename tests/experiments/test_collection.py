@@ -17,7 +17,7 @@ from benchmarks.s3_server import BUCKET
 from privrisk_spark.cli.app import app
 from privrisk_spark.errors import ConfigError, EngineError
 from privrisk_spark.experiments import collection
-from privrisk_spark.experiments.collection import FINISHED, NAMES, PAGE, check_collection, named, run_all
+from privrisk_spark.experiments.collection import FINISHED, LEFT_OUT, NAMES, PAGE, check_collection, named, run_all
 from privrisk_spark.experiments.dictionaries import experiment as dictionaries
 from privrisk_spark.policy.reading import load
 from privrisk_spark.runs.places import result_place
@@ -77,6 +77,8 @@ def test_what_is_finished_is_not_run_again(tmp_path: Path, monkeypatch: pytest.M
     run_few(tmp_path, told)
     assert told == ["Experiment 1 of 2: examples.", "Experiment 2 of 2: dictionaries."]
     page = (tmp_path / PAGE).read_bytes()
+    assert b"Not run again, and why" in page
+    assert b"The user study." in page
     told.clear()
     run_few(tmp_path, told)
     assert all(sentence.endswith("was finished before.") for sentence in told)
@@ -120,6 +122,13 @@ def test_a_directory_with_something_else_is_refused(tmp_path: Path) -> None:
         check_collection(str(tmp_path))
 
 
+def test_what_is_not_run_again_is_listed_in_the_documents_as_on_the_page() -> None:
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "experiments.md").read_text()
+    rows = [f"| {one.source} | {one.what} | {one.why} |" for one in LEFT_OUT]
+    assert "\n".join(rows) in guide
+    assert len(set(rows)) == len(rows)
+
+
 @pytest.mark.thorough("the test of each experiment runs it")
 def test_all_of_them_run(tmp_path: Path) -> None:
     """With every chart drawn, which other tests of experiments leave out."""
@@ -134,10 +143,11 @@ def test_all_of_them_run(tmp_path: Path) -> None:
     told = json.loads((place / "experiments.json").read_text())
     assert [one["name"] for one in told["experiments"]] == list(NAMES)
     assert all(one["claims"] for one in told["experiments"])
-    judged = [claim for one in told["experiments"] for claim in one["claims"] if claim["word"] != "not judged"]
-    failed = [claim for claim in judged if claim["word"] != "holds"]
+    decided = [claim for one in told["experiments"] for claim in one["claims"] if claim["word"] != "not decided"]
+    failed = [claim for claim in decided if claim["word"] != "holds"]
     assert failed, "the papers are not right in all"
-    assert f"{len(judged)} claims were judged; {len(failed)} of them do not hold" in ran.output
+    assert f"{len(decided)} claims were decided; {len(failed)} of them do not hold" in ran.output
+    assert [one["what"] for one in told["not_run_again"]] == [one.what for one in LEFT_OUT]
     assert "A quick run" in page
 
 

@@ -19,7 +19,7 @@ def test_labels_of_points_stand_beside_their_points_and_others_have_none() -> No
     points = Series.of("k-anonymity", x, y, points=True, labels=labels)
     optimum = Series.of("optimum", x, [value + 1 for value in y])
     panel = Panel("model I", "mean risk", "mean utility", (optimum, points), log_x=True)
-    svg = draw(Plot(key="x", title="t", figure="f", claim="c", found="f", panels=(panel,)), prefix="p")
+    svg = draw(Plot(key="x", title="t", figure="f", found="f", panels=(panel,)), prefix="p")
     # Points are hollow, other marks are not; the last is the legend's.
     *marks, _ = [
         (float(a), float(b)) for a, b in re.findall(r'<use [^>]*x="([\d.]+)" y="([\d.]+)" style="fill-opacity: 0', svg)

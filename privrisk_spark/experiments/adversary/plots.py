@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from privrisk_spark.experiments.adversary.case_study import (
     BASELINE,
+    CONSTANT,
     DETERRED,
     GROWING,
     LARGE,
@@ -24,6 +25,7 @@ from privrisk_spark.experiments.adversary.case_study import (
     Runtime,
 )
 from privrisk_spark.reporting.numbers import milliseconds, percent, rounded
+from privrisk_spark.results.experiment import held_in_each
 from privrisk_spark.results.plots import Panel, Plot, Series, lines
 
 FloatArray = npt.NDArray[np.float64]
@@ -56,8 +58,7 @@ def groups_plot(table: OfTable, change: Changed) -> Plot:
     return Plot(
         key="groups",
         title="Group sizes",
-        figure="§7.2.2",
-        claim=f"64 % of the records have a group of more than {LARGE} in the registry, and these are never exploited.",
+        figure="Xia et al. 2015, §7.2.2",
         found=found,
         panels=(
             Panel(
@@ -94,9 +95,7 @@ def runtime_plot(time: Runtime) -> Plot:
     return Plot(
         key="runtime",
         title="Time of the solution",
-        figure="Fig. 5",
-        claim="For 5,000 records of a registry of 500,000 rows the two-level LP takes 616 s and the LP 13,444 s, and "
-        "the distance grows with the rows.",
+        figure="Xia et al. 2015, Fig. 5",
         found=found,
         panels=(
             Panel(
@@ -120,6 +119,7 @@ def runtime_plot(time: Runtime) -> Plot:
 
 def risk_plot(groups: ByGroup, table: OfTable) -> Plot:
     """Risk by group size, known (X15 Figure 6)."""
+    baseline, planned = groups.risk[-1] > 0, groups.risk[[_NAMES.index(CONSTANT), _NAMES.index(ONCE)]]
     exceeds = int((groups.risk[-1] > groups.risk[:-1] + 1e-12).any(axis=0).sum())
     told = "; ".join(
         f"{name}: {percent(share)}, {rounded(mean)}"
@@ -134,10 +134,15 @@ def risk_plot(groups: ByGroup, table: OfTable) -> Plot:
     return Plot(
         key="risk",
         title="Risk by group size",
-        figure="Fig. 6, findings 1 to 3",
-        claim="The risk of the baseline, one exploit or none, never exceeds that of the planned attack. It falls with "
-        "the group size, while the planned attack's stays at the prior, 0.63, up to a threshold.",
+        figure="Xia et al. 2015, Fig. 6, findings 1 to 3",
         found=found,
+        claims=(
+            ("The baseline's risk falls with the group size.", held_in_each(np.diff(groups.risk[-1][baseline]) < 0)),
+            (
+                f"With constant detection the risk of a planned attack is the prior, {STUDY.prior:.2f}, or 0.",
+                held_in_each(np.abs(planned[planned > 0] - STUDY.prior) < 0.005),
+            ),
+        ),
         panels=(
             Panel("known group size", _BY_SIZE, "risk", lines((*_NAMES, BASELINE), groups.sizes, groups.risk.T)),
             Panel(
@@ -167,9 +172,14 @@ def payoff_plot(groups: ByGroup) -> Plot:
     return Plot(
         key="payoff",
         title="Expected payoff by group size",
-        figure="Fig. 7",
-        claim="The baseline adversary's expected payoff drops faster with the group size than that of one who plans.",
+        figure="Xia et al. 2015, Fig. 7",
         found=found,
+        claims=(
+            (
+                "The baseline adversary's expected payoff drops faster with the group size than that of one who plans.",
+                held_in_each(kept[-1] < kept[:-1]),
+            ),
+        ),
         panels=(
             Panel(
                 "known group size", _BY_SIZE, "expected payoff, $", lines((*_NAMES, BASELINE), groups.sizes, shown.T)
@@ -195,9 +205,7 @@ def exploits_plot(groups: ByGroup) -> Plot:
     return Plot(
         key="exploits",
         title="Candidates exploited",
-        figure="Fig. 8, findings 2 and 3",
-        claim="With h1 = 0 and n_f = ∞ all candidates are exploited or none, with one fine all below 48. Where "
-        "detection grows, all are below k = 14, none from k' = 29 on, and a part in between.",
+        figure="Xia et al. 2015, Fig. 8, findings 2 and 3",
         found=found,
         panels=(
             Panel("if none is the right one", _BY_SIZE, "exploited", lines(_NAMES, groups.sizes, groups.exploited.T)),
@@ -247,9 +255,7 @@ def unknown_plot(table: OfTable, change: Changed) -> Plot:
     return Plot(
         key="unknown",
         title="Group size not known",
-        figure="Fig. 9, findings 4 and 5",
-        claim="With one fine, 1,920 of 32,561 records (6 %) have another risk where the adversary does not know the "
-        "group size: 1,118 of them (58 %) less, 0 instead of 0.63, and 802 (42 %) more, as access is then sunk cost.",
+        figure="Xia et al. 2015, Fig. 9, findings 4 and 5",
         found=found,
         panels=(
             Panel(
@@ -294,9 +300,9 @@ def costs_plot(deterrents: Deterred) -> Plot:
     return Plot(
         key="costs",
         title="Thresholds under other costs",
-        figure="Fig. 10(a) and (b)",
-        claim="As what deters is ramped up, the adversary tolerates less risk.",
+        figure="Xia et al. 2015, Fig. 10(a) and (b)",
         found=found,
+        claims=(_less_tolerated(deterrents, "cost_access", "cost_exploit"),),
         panels=(
             _deterrent(deterrents, "cost_access", "access", "cost of access, $"),
             _deterrent(deterrents, "cost_exploit", "exploit", "cost of an exploit, $", log=True),
@@ -319,15 +325,19 @@ def deterrence_plot(deterrents: Deterred) -> Plot:
     return Plot(
         key="deterrence",
         title="Thresholds under other penalties and detection",
-        figure="Fig. 10(c) and (d)",
-        claim="With a penalty of $10,000 groups smaller than 9 are always attacked, with one of $50,000 only a group "
-        "of one.",
+        figure="Xia et al. 2015, Fig. 10(c) and (d)",
         found=found,
+        claims=(_less_tolerated(deterrents, "penalty", "detection"),),
         panels=(
             _deterrent(deterrents, "penalty", "penalty", "penalty, thousands of $", scale=1_000),
             _deterrent(deterrents, "detection", "detection", "probability of detection", log=True),
         ),
     )
+
+
+def _less_tolerated(deterrents: Deterred, *names: str) -> tuple[str, str]:
+    steps = np.concatenate([np.diff(deterrents.thresholds[name], axis=1).ravel() for name in names])
+    return "As what deters is ramped up, the adversary tolerates less risk.", held_in_each(steps <= 0)
 
 
 def _deterrent(

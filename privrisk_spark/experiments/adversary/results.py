@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -31,12 +30,10 @@ from privrisk_spark.experiments.adversary.plots import partial, plots, plots_of_
 from privrisk_spark.experiments.generated.registry import ROWS, Persons, Registry
 from privrisk_spark.experiments.sizes import size
 from privrisk_spark.reporting.numbers import short_number
-from privrisk_spark.results.experiment import Claim, Findings, Listing, Remark, plain
+from privrisk_spark.results.experiment import Claim, Findings, Remark, held, held_in_each, judged, plain, undecided
 from privrisk_spark.results.plots import Plot
 
 MEASURED = ("seconds",)
-
-Word = Literal["confirmed", "confirmed in part", "not confirmed"]
 
 
 @dataclass(frozen=True)
@@ -58,16 +55,6 @@ class AdversarySizes:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What this run says of a finding of X15."""
-
-    number: int
-    finding: str
-    verdict: Word
-    evidence: str
-
-
-@dataclass(frozen=True)
 class Figure:
     """A published figure beside the one found.
 
@@ -85,9 +72,12 @@ class Figure:
     data: str = ""
 
     @property
-    def agrees(self) -> bool:
+    def claim(self) -> Claim:
         """Whether the found one is the published one, to the two digits that are published of shares."""
-        return round(self.found, 2) == self.published if self.published < 1 else self.found == self.published
+        found = round(self.found, 2) if self.published < 1 else self.found
+        verdict = judged(found == self.published) if self.found == self.found else undecided("there is none")
+        what = f"{self.what}: {self.published:g}"
+        return Claim("Xia et al. (2015)", what, self.data, verdict, f"Found: {self.found:.6g}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +127,7 @@ def basis(persons: Persons, groups: Groups) -> str:
     )
 
 
-def verdicts(groups: ByGroup, experiments: Sequence[TableResult]) -> Iterator[Verdict]:
+def claims(groups: ByGroup, experiments: Sequence[TableResult]) -> Iterator[Claim]:
     """Judge findings 1 to 5 of X15 by the figures of a run.
 
     Parameters
@@ -145,30 +135,34 @@ def verdicts(groups: ByGroup, experiments: Sequence[TableResult]) -> Iterator[Ve
     groups : ByGroup
     experiments : sequence of TableResult
     """
+
+    def claim(number: int, finding: str, verdict: str, evidence: str) -> Claim:
+        return Claim(f"Xia et al. (2015), finding {number}", finding, "", verdict, evidence)
+
     exceeding = int((groups.risk[-1] > groups.risk[:-1] + 1e-12).any(axis=0).sum())
     records = sum(one.table.exceeding for one in experiments)
-    yield Verdict(
+    yield claim(
         1,
         "The baseline risk never exceeds that of the planned attack.",
-        _word(exceeding + records == 0),
+        judged(exceeding + records == 0),
         f"It does at {exceeding} of {len(groups.sizes)} group sizes, and for {records:,} records.",
     )
     constant, growing = (list(SETTINGS).index(name) for name in (CONSTANT, GROWING))
     split = parts(groups.exploited[constant], groups.sizes)
     whole = int((groups.exploited[constant] > 0).sum())
-    yield Verdict(
+    yield claim(
         2,
         "With constant detection and a fine for each, all candidates are exploited or none.",
-        _word(split == 0 and whole > 0),
+        held(whole - split, whole),
         f"{whole} group sizes are attacked, {split} of them in part.",
     )
     grown = parts(groups.exploited[growing], groups.sizes)
     few = int((groups.subsets > 0).sum())
     limits = ", ".join(map(str, groups.few_fines.tolist()))
-    yield Verdict(
+    yield claim(
         3,
         "With growing detection, or a limit of the fines, a part of the candidates is exploited.",
-        _word(grown > 0 and few > 0, grown > 0 or few > 0),
+        held_in_each([grown > 0, few > 0]),
         f"With growing detection at {grown} group sizes. With constant detection and at most {limits} fines, under "
         f"{few} of the {len(groups.few_fines)} limits; otherwise whoever starts means to exploit all.",
     )
@@ -179,16 +173,12 @@ def verdicts(groups: ByGroup, experiments: Sequence[TableResult]) -> Iterator[Ve
         told = ", ".join(
             f"{count:,} of {one.table.records:,} ({one.data})" for count, one in zip(counts, experiments, strict=True)
         )
-        yield Verdict(
+        yield claim(
             number,
             f"Where the adversary does not know the group size, the risk can be {word}.",
-            _word(all(counts), any(counts)),
+            held_in_each([count > 0 for count in counts]),
             f"{word.capitalize()} for these records: {told}.",
         )
-
-
-def _word(confirmed: bool, partly: bool = False) -> Word:
-    return "confirmed" if confirmed else "confirmed in part" if partly else "not confirmed"
 
 
 def figures(groups: ByGroup, deterrents: Deterred, experiments: Sequence[TableResult]) -> Iterator[Figure]:
@@ -210,7 +200,6 @@ def figures(groups: ByGroup, deterrents: Deterred, experiments: Sequence[TableRe
         yield Figure(f"least group size not attacked at a penalty of {penalty}, §7.3", published, at)
     for one in experiments:
         table, other = one.table, one.table.lower + one.table.higher
-        yield Figure("share of records with more than 55 candidates", 0.64, table.large, one.data)
         yield Figure("share at the same risk, known or not", 0.94, 1 - other / table.records, one.data)
         yield Figure("of the others, share at less risk if not known", 0.58, _share(table.lower, other), one.data)
         yield Figure("of the others, share at more risk", 0.42, _share(table.higher, other), one.data)
@@ -240,7 +229,7 @@ def findings(
     notes : sequence of str, default ()
         What a reader must know besides.
     """
-    judged, beside = list(verdicts(groups, found)), list(figures(groups, deterrents, found))
+    beside = [one.claim for one in figures(groups, deterrents, found)]
     return Findings(
         statement="The case study of Xia et al., Process-driven data privacy (CIKM 2015): an adversary with a voter "
         "registry plans how many of the people who match a record he exploits, and stops when it no longer pays.",
@@ -250,9 +239,6 @@ def findings(
         figures={
             "measured": list(MEASURED),
             "settings": [*SETTINGS, BASELINE],
-            "findings": [plain(one) for one in judged],
-            "claims": [plain(one) for one in (*map(_claim, judged), *map(_claim_of_figure, beside))],
-            "figures": [{**plain(one), "agrees": one.agrees} for one in beside],
             "groups": plain(groups),
             "deterred": {
                 name: {"values": plain(deterrents.values[name]), "thresholds": plain(thresholds)}
@@ -260,44 +246,9 @@ def findings(
             },
             "experiments": [plain(one) for one in found],
         },
+        claims=(*claims(groups, found), *beside),
         notes=tuple(notes),
-        listings=(
-            Listing(
-                "findings",
-                "The paper's findings",
-                "findings",
-                ("No.", "Finding", "Here", "Evidence"),
-                tuple((one.number, one.finding, one.verdict, one.evidence) for one in judged),
-                strong=(2,),
-            ),
-            Listing(
-                "figures",
-                "Its figures",
-                "published figures and those found",
-                ("Figure", "Table", "Published", "Found", "Agrees"),
-                tuple(
-                    (
-                        one.what,
-                        one.data or None,
-                        one.published,
-                        one.found if one.found == one.found else None,
-                        "yes" if one.agrees else "no",
-                    )
-                    for one in beside
-                ),
-                numbers=(2, 3),
-            ),
-        ),
     )
-
-
-def _claim(one: Verdict) -> Claim:
-    return Claim(f"Xia et al. (2015), finding {one.number}", one.finding, "", one.verdict, one.evidence)
-
-
-def _claim_of_figure(one: Figure) -> Claim:
-    verdict = "holds" if one.agrees else "does not hold"
-    return Claim("Xia et al. (2015)", f"{one.what}: {one.published:g}", one.data, verdict, f"Found: {one.found:.6g}.")
 
 
 def _plots(found: Sequence[TableResult], groups: ByGroup, deterrents: Deterred) -> Iterator[tuple[Plot, ...]]:

@@ -144,7 +144,7 @@ def _of_least_risk(tried: Sequence[Attacked]) -> Iterator[_Judged]:
         yield (
             "Fouad (2012)",
             "Disclosures of least risk have less risk than k-anonymous tables of the same utility.",
-            "does not hold" if beaten > beating else "holds",
+            _wins([(_beats(one, other), _beats(other, one)) for one in risk for other in others]),
             f"Of {len(risk)} disclosures {beaten} are beaten by a k-anonymous table, in what is lost and in who is "
             f"found; of {len(others)} k-anonymous tables {beating} by a disclosure. The risk they minimise is that of "
             "the other direction, from a row to the person.",
@@ -157,10 +157,16 @@ def _of_least_risk(tried: Sequence[Attacked]) -> Iterator[_Judged]:
             yield (
                 "Fouad (2012)",
                 "The same, of the risk they minimise: who is found by somebody who begins with a row.",
-                "does not hold" if beaten > beating else "holds",
+                _wins([(_no_worse(one, other), _no_worse(other, one)) for one in rows_risk for other in rows_others]),
                 f"Of {len(rows_risk)} disclosures {beaten} are beaten by a k-anonymous table, in what is lost and in "
                 f"the rows whose person is found; of {len(rows_others)} k-anonymous tables {beating} by a disclosure.",
             )
+
+
+def _wins(pairs: Sequence[tuple[bool, bool]]) -> str:
+    """Verdict over the pairs of which one beats the other."""
+    won = sum(mine for mine, _ in pairs)
+    return held(won, won + sum(theirs for _, theirs in pairs))
 
 
 def _beats(one: Attacked, other: Attacked) -> bool:

@@ -26,7 +26,6 @@ def risk_utility_map(data: str, measure: str, points: Sequence[Point], front: se
         key="compare-map",
         title="Re-identification over loss of information",
         figure="",
-        claim="Each method trades what is found against what is lost.",
         found=f"Nothing beats {len(front)} of {len(points)} tables; they are {', '.join(there)}.",
         panels=(
             Panel(
@@ -53,7 +52,6 @@ def map_of_rows(data: str, measure: str, points: Sequence[Point]) -> Plot:
         key="compare-map-rows",
         title="Persons found of a row, over loss of information",
         figure="",
-        claim="",
         found=f"Fewest are found of '{least[0]}', {least[1]}: {100 * least[3]:.3g} % of the rows.",
         panels=(Panel("", measure, "share of the rows whose person is found", _by_family(points)),),
         data=data,
@@ -99,7 +97,6 @@ def of_attacks(data: str, tables: Sequence[tuple[str, float, Mapping[str, float]
         key="compare-attacks",
         title="What each attack finds",
         figure="",
-        claim="",
         found=f"'{most}' finds the most of {strongest.count(most)} of {len(ordered)} tables.",
         panels=(Panel("", "loss of information", "share of the people found", series),),
         data=data,

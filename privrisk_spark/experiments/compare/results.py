@@ -150,7 +150,6 @@ def findings(found: Sequence[Compared], sizes: CompareSizes, notes: Sequence[str
     sizes : CompareSizes
     notes : sequence of str, default ()
     """
-    judged = [claim for one in found for claim in one.claims]
     return Findings(
         statement="Ways to protect a table against ways to find its people: measured re-identification over the loss "
         "of information (the risk-utility map of the masking literature).",
@@ -190,19 +189,10 @@ def findings(found: Sequence[Compared], sizes: CompareSizes, notes: Sequence[str
             tuple(plot for one in found for plot in one.plots if plot.key == key)
             for key in ("compare-map", "compare-map-rows", "compare-attacks")
         ),
-        figures={"claims": [plain(one) for one in judged], "tables": [_figures(one) for one in found]},
+        figures={"tables": [_figures(one) for one in found]},
+        claims=tuple(claim for one in found for claim in one.claims),
         notes=tuple(notes),
-        listings=(
-            Listing(
-                "claims",
-                "What is claimed, and what was found",
-                "claims of the papers",
-                ("Source", "Claim", "Table", "Here", "Evidence"),
-                tuple((one.source, one.claim, one.data, one.verdict, one.evidence) for one in judged),
-                strong=(3,),
-            ),
-            *(_listing(one) for one in found),
-        ),
+        listings=tuple(_listing(one) for one in found),
     )
 
 

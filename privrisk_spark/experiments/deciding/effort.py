@@ -1,4 +1,4 @@
-"""What the searches of one record's lattice cost (Fouad 2012, F12, Fig. 4.11): frontier, nodes visited, time."""
+"""What the searches of one record's lattice cost and find (Fouad 2012, F12, Figs 3.7, 4.11): nodes, time, risk."""
 
 from __future__ import annotations
 
@@ -60,6 +60,8 @@ class Sweep:
         Mean of visited nodes over the nodes of the lattice.
     seconds : ndarray of float64, shape (P, S)
         CPU time measured, per record.
+    risk : ndarray of float64, shape (P, S)
+        Mean risk of what each search found; NaN where it was not run.
     worse : ndarray of int64, shape (P, S)
         Records for which a search missed the least risk.
     """
@@ -72,6 +74,7 @@ class Sweep:
     visited: FloatArray
     part: FloatArray
     seconds: FloatArray
+    risk: FloatArray
     worse: LongArray
 
 
@@ -122,7 +125,7 @@ def missed(found: Answer | None, least: Answer | None) -> bool:
 def _sweep(at: Sequence[float], points: Sequence[tuple[Subject, float]], seed: int, records: int) -> Sweep:
     n, s = len(points), len(SEARCHES)
     lattice, frontier, share = np.zeros(n), np.zeros(n), np.zeros(n)
-    visited, part, seconds = np.zeros((n, s)), np.zeros((n, s)), np.zeros((n, s))
+    visited, part, seconds, risk = (np.zeros((n, s)) for _ in range(4))
     worse, searched = np.zeros((n, s), dtype=np.int64), np.zeros(n, dtype=np.int64)
     for p, (subject, floor) in enumerate(points):
         objective = LeastRisk(floor * subject.greatest_utility)
@@ -138,7 +141,7 @@ def _sweep(at: Sequence[float], points: Sequence[tuple[Subject, float]], seed: i
             share[p] += on / record.size
             for j, (name, search) in enumerate(SEARCHES.items()):
                 if name == "ARUBA, cube" and subject.k > MOST_CUBE:
-                    visited[p, j] = part[p, j] = seconds[p, j] = np.nan
+                    visited[p, j] = part[p, j] = seconds[p, j] = risk[p, j] = np.nan
                     continue
                 started = process_time()
                 found = search(record, objective)
@@ -146,6 +149,7 @@ def _sweep(at: Sequence[float], points: Sequence[tuple[Subject, float]], seed: i
                 assert found is not None
                 visited[p, j] += found.visited
                 part[p, j] += found.visited / record.size
+                risk[p, j] += found.risk
                 worse[p, j] += missed(found, least)
     over = np.maximum(searched, 1)
     return Sweep(
@@ -157,5 +161,6 @@ def _sweep(at: Sequence[float], points: Sequence[tuple[Subject, float]], seed: i
         visited=visited / over[:, None],
         part=part / over[:, None],
         seconds=seconds / over[:, None],
+        risk=risk / over[:, None],
         worse=worse,
     )

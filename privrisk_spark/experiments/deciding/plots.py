@@ -1,22 +1,23 @@
-"""Plots of the experiments: what Fouad (2012; F12) claims, what this run found, and the lines that show it.
+"""Plots of the experiments: what Fouad (2012; F12) claims, whether it holds in this run, and the lines that show it.
 
-Sentences are made from the figures of the run; nothing in them is fixed but the words.
+Verdicts and sentences are made from the figures of the run; nothing in them is fixed but the words.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.experiments.deciding.effort import SEARCHES, Effort
-from privrisk_spark.experiments.deciding.heuristics import EXACT, Genetic
+from privrisk_spark.experiments.deciding.effort import SEARCHES, Effort, Sweep
+from privrisk_spark.experiments.deciding.heuristics import EXACT, SACRIFICED, Genetic
+from privrisk_spark.experiments.deciding.model_plots import bang_bang_plot, models_plot, models_time_plot, quotient
 from privrisk_spark.experiments.deciding.risk_utility import MODELS, RiskUtility
-from privrisk_spark.experiments.deciding.trade_offs import METHODS, TradeOff
+from privrisk_spark.experiments.deciding.trade_offs import TradeOff
 from privrisk_spark.reporting.numbers import least_to_most, milliseconds, percent, rounded
+from privrisk_spark.results.experiment import LITTLE, MUCH, held_in_each, judged
 from privrisk_spark.results.plots import Panel, Plot, Series, all_but_ends_blank, lines
 
 FloatArray = npt.NDArray[np.float64]
@@ -30,6 +31,7 @@ def plots(
         frontier_plot(effort),
         visited_plot(effort),
         time_plot(effort),
+        bounding_plot(effort),
         risk_utility_plot(risk),
         gap_plot(genetic),
         genetic_time_plot(genetic),
@@ -54,16 +56,18 @@ def frontier_plot(effort: Effort) -> Plot:
     return Plot(
         key="frontier",
         title="Frontier nodes",
-        figure="Fig. 4.11(a)",
-        claim="The number of frontier nodes is small or zero where c is very small or very large, and not "
-        "proportional to c.",
+        figure="Fouad 2012, Fig. 4.11(a)",
         found=found,
+        claims=(
+            (
+                "The number of frontier nodes is small or zero where c is very small or very large.",
+                held_in_each(floor.share[[0, -1]] <= LITTLE * floor.share[top]),
+            ),
+            ("It does not grow in proportion to c.", judged(top < len(floor.at) - 1)),
+        ),
         panels=tuple(
             Panel(title, label, "share of the lattice", (Series.of("frontier", sweep.at, sweep.share),))
-            for title, label, sweep in (
-                ("by floor, all attributes", "least utility c, share of the greatest", floor),
-                ("by attributes, c = 0.5", "attributes k", k),
-            )
+            for title, label, sweep in _panels_of(effort)
         ),
     )
 
@@ -92,10 +96,18 @@ def visited_plot(effort: Effort) -> Plot:
     return Plot(
         key="visited",
         title="Nodes visited",
-        figure="Fig. 4.11(d)",
-        claim="ARUBA visits fewer nodes of the lattice than BTDA, also at c half of the greatest utility, where it "
-        "tends to perform worst.",
+        figure="Fouad 2012, Fig. 4.11(d)",
         found=found,
+        claims=(
+            (
+                "ARUBA visits fewer nodes of the lattice than BTDA where c is half of the greatest utility.",
+                held_in_each((k.visited[:, cube] < k.visited[:, btda])[_ran(k)]),
+            ),
+            (
+                "ARUBA tends to perform worst where c is half of the greatest utility.",
+                judged(floor.visited[:, cube].argmax() == middle),
+            ),
+        ),
         panels=(
             Panel(
                 "by floor, all attributes",
@@ -115,28 +127,71 @@ def time_plot(effort: Effort) -> Plot:
     floor, k = effort.by_floor, effort.by_attributes
     names = list(SEARCHES)
     middle = int(np.abs(floor.at - 0.5).argmin())
-    cube, swap, btda = (names.index(name) for name in names[1:4])
+    cube, swap, btda, boxes = (names.index(name) for name in names[1:])
+    faster = [(sweep.seconds[:, cube] < sweep.seconds[:, btda])[_ran(sweep)] for sweep in (floor, k)]
     each = ", ".join(f"{name} {milliseconds(t)}" for name, t in zip(names, floor.seconds[middle].tolist(), strict=True))
     found = (
         f"Time per record at c = {rounded(floor.at[middle])}: {each}. The printed ARUBA is faster than BTDA "
         f"{_floors(floor.at[floor.seconds[:, cube] < floor.seconds[:, btda]])}, with swap moves "
         f"{_floors(floor.at[floor.seconds[:, swap] < floor.seconds[:, btda]])}."
     )
-    panels = (
-        ("by floor, all attributes", "least utility c, share of the greatest", floor),
-        ("by attributes, c = 0.5", "attributes k", k),
-    )
     return Plot(
         key="time",
         title="Time of a search",
-        figure="Fig. 4.11(b), (c)",
-        claim="ARUBA almost always outperforms BTDA in time, especially for large c, and is comparable with branch and "
-        "bound.",
+        figure="Fouad 2012, Fig. 4.11(b), (c)",
         found=found,
+        claims=(
+            ("ARUBA almost always outperforms BTDA in time as c grows.", held_in_each(faster[0])),
+            ("It does where c is half of the greatest utility, as attributes are added.", held_in_each(faster[1])),
+            (
+                "There its time is comparable with that of branch and bound.",
+                held_in_each((k.seconds[:, cube] <= MUCH * k.seconds[:, boxes])[_ran(k)]),
+            ),
+        ),
         panels=tuple(
             Panel(title, label, "ms per record", lines(names, sweep.at, 1000 * sweep.seconds), log_y=True)
-            for title, label, sweep in panels
+            for title, label, sweep in _panels_of(effort)
         ),
+        measured=True,
+    )
+
+
+def bounding_plot(effort: Effort) -> Plot:
+    """Risk and time of branch and bound and of brute force (F12 Fig. 3.7)."""
+    floor, k = effort.by_floor, effort.by_attributes
+    names = list(SEARCHES)
+    two = [names.index(name) for name in ("enumeration", "branch and bound")]
+    brute, bounded = (np.concatenate([floor.seconds[:, j], k.seconds[:, j]]) for j in two)
+    least, found_risk = (np.concatenate([floor.risk[:, j], k.risk[:, j]]) for j in two)
+    excess = [quotient(a, b) for a, b in zip(found_risk.tolist(), least.tolist(), strict=True)]
+    ratio = [quotient(a, b) for a, b in zip(bounded.tolist(), brute.tolist(), strict=True)]
+    found = (
+        f"Branch and bound takes {least_to_most(ratio)} times the time of brute force, on lattices of up to "
+        f"{rounded(max(floor.lattice.max(), k.lattice.max()))} nodes, and finds {least_to_most(excess)} times the "
+        "least risk. Here it is exact, and brute force evaluates all nodes of a lattice at once."
+    )
+    brought = ["brute force", "branch and bound"]
+    panels = [
+        Panel(f"{what} {title}", label, unit, lines(brought, sweep.at, scale * values[:, two]), log_y=True)
+        for title, label, sweep in _panels_of(effort)
+        for what, unit, scale, values in (
+            ("risk", "mean risk", 1, sweep.risk),
+            ("time", "ms per record", 1000, sweep.seconds),
+        )
+    ]
+    return Plot(
+        key="bounding",
+        title="Branch and bound against brute force",
+        figure="Fouad 2012, Fig. 3.7",
+        found=found,
+        claims=(
+            ("Branch and bound is superior in time compared to brute force.", held_in_each(bounded < brute)),
+            (
+                "It finds no significantly greater risk.",
+                held_in_each(np.array(excess) <= 1 + LITTLE),
+            ),
+        ),
+        panels=tuple(panels),
         measured=True,
     )
 
@@ -148,7 +203,7 @@ def risk_utility_plot(risk: RiskUtility) -> Plot:
         before, after = risk.anonymous_risk[m], risk.matched_risk[m]
         if not len(before):
             continue
-        ratio = [_ratio(b, a) for b, a in zip(before.tolist(), after.tolist(), strict=True)]
+        ratio = [quotient(b, a) for b, a in zip(before.tolist(), after.tolist(), strict=True)]
         parts.append(f"model {model}: {least_to_most(ratio)} times")
         widths.append(before - after)
     if parts:
@@ -172,10 +227,18 @@ def risk_utility_plot(risk: RiskUtility) -> Plot:
     return Plot(
         key="risk-utility",
         title="Risk and utility against k-anonymity",
-        figure="Figs. 3.2 and 4.12",
-        claim="Optimal disclosures consistently outperform k-anonymity (ten arbitrary k-anonymous tables for each k; "
-        "here the most useful one) whatever the risk model, and the difference in risk becomes larger as k increases.",
+        figure="Fouad 2012, Figs. 3.2 and 4.12",
         found=found,
+        claims=(
+            (
+                "Optimal disclosures consistently outperform k-anonymity, whatever the risk model.",
+                held_in_each(np.array([width > 0 for of_model in widths for width in of_model], dtype=np.bool_)),
+            ),
+            (
+                "The difference in risk becomes larger as k increases, from the least k to the greatest.",
+                held_in_each([of_model[-1] > of_model[0] for of_model in widths if len(of_model) > 1]),
+            ),
+        ),
         panels=tuple(
             Panel(
                 f"model {model}",
@@ -211,7 +274,7 @@ def gap_plot(genetic: Genetic) -> Plot:
             "searches"
         )
 
-    over = int((genetic.greatest_gap > 0.07).sum())
+    over = int((genetic.greatest_gap > SACRIFICED).sum())
     found = (
         f"{at.capitalize()}, {told(small)}; {told(large)}. A record loses more than 7 % in {over} of "
         f"{genetic.greatest_gap.size} combinations of attributes and budget; the largest loss is "
@@ -221,9 +284,18 @@ def gap_plot(genetic: Genetic) -> Plot:
     return Plot(
         key="genetic-gap",
         title="Accuracy of the genetic search",
-        figure="Fig. 4.14",
-        claim="The genetic search sacrifices 7 % of risk at worst.",
+        figure="Fouad 2012, Fig. 4.14",
         found=found,
+        claims=(
+            (
+                "The genetic search sacrifices 7 % of risk at worst, in the mean over records.",
+                judged((genetic.mean_gap <= SACRIFICED).all()),
+            ),
+            (
+                "The genetic search sacrifices 7 % of risk at worst, of any record.",
+                judged((genetic.greatest_gap <= SACRIFICED).all()),
+            ),
+        ),
         panels=tuple(
             Panel(title, "attributes k", "risk above the least, %", lines(names, genetic.attributes, 100 * gap))
             for title, gap in panels
@@ -237,16 +309,29 @@ def genetic_time_plot(genetic: Genetic) -> Plot:
     exact = ", ".join(
         f"{name} {milliseconds(t)}" for name, t in zip(EXACT, genetic.exact_seconds[-1].tolist(), strict=True)
     )
+    budget, cube = genetic.sufficient, genetic.exact_seconds[:, EXACT.index("ARUBA, cube")]
+    k = np.flatnonzero((budget >= 0) & ~np.isnan(cube))
+    probed, unprobed = genetic.seconds[k, budget[k]], genetic.unprobed_seconds[k, budget[k]]
     found = (
         f"With {rounded(genetic.attributes[-1])} attributes, {names[0]} took {milliseconds(genetic.seconds[-1, 0])} "
-        f"per record, {names[-1]} {milliseconds(genetic.seconds[-1, -1])}; {exact}."
+        f"per record, {names[-1]} {milliseconds(genetic.seconds[-1, -1])}; {exact}. "
     )
+    if len(k):
+        found += (
+            f"The cheapest budget that is within {percent(SACRIFICED)} of the least risk in the mean takes "
+            f"{least_to_most((probed / cube[k]).tolist())} times the time of the printed ARUBA. Without probing, from "
+            f"one path only, it takes {least_to_most((unprobed / probed).tolist())} times as long, and is up to "
+            f"{percent(genetic.unprobed_gap[k, budget[k]].max())} above the least risk in the mean."
+        )
+    else:
+        found += f"No budget is within {percent(SACRIFICED)} of the least risk in the mean."
     panel = Panel(
         "mean over searches",
         "attributes k",
         "ms per record",
         (
             *lines(names, genetic.attributes, 1000 * genetic.seconds),
+            *lines([f"{name}, no probing" for name in names], genetic.attributes, 1000 * genetic.unprobed_seconds),
             *lines(EXACT, genetic.attributes, 1000 * genetic.exact_seconds),
         ),
         log_y=True,
@@ -254,102 +339,21 @@ def genetic_time_plot(genetic: Genetic) -> Plot:
     return Plot(
         key="genetic-time",
         title="Time of the genetic search",
-        figure="Fig. 4.13",
-        claim="The genetic search is much more efficient than ARUBA in terms of time.",
+        figure="Fouad 2012, Fig. 4.13",
         found=found,
-        panels=(panel,),
-        measured=True,
-    )
-
-
-def models_plot(trade: TradeOff) -> Plot:
-    """Risks of the aggregate and the threshold model at equal mean utility (F12 Fig. 5.1(b)-(d))."""
-    titles = ("mean risk", "greatest risk", "least risk")
-    below = trade.utility < trade.utility.max(initial=0.0)
-    between = below & (trade.utility > trade.utility.min(initial=math.inf))
-    ratios = [
-        _ratio(a, t)
-        for a, t in zip(
-            trade.aggregate_risk[between, 0].tolist(), trade.threshold_risk[between, 0].tolist(), strict=True
-        )
-    ]
-    found = (
-        f"Between its extremes the aggregate model has {least_to_most(ratios)} times the mean "
-        f"risk of the threshold model at no more mean utility ({len(ratios)} values of λ). There it releases "
-        f"{percent(trade.as_it_is[between].mean())} of the records as they are, and of "
-        f"{percent(trade.one_left[between].mean())} one attribute or none."
-        if ratios
-        else "No λ of the sweep lies between release as is and suppression of nearly everything."
-    )
-    return Plot(
-        key="models",
-        title="Aggregate against threshold model",
-        figure="Fig. 5.1(b) to (d)",
-        claim="The aggregate model and the threshold model have comparable risks, be it the mean, the highest or the "
-        "lowest of the records.",
-        found=found,
-        panels=tuple(
-            Panel(
-                title,
-                "mean utility",
-                "risk",
-                (
-                    Series.of("aggregate", trade.utility, trade.aggregate_risk[:, j], points=True),
-                    Series.of("threshold", trade.utility, trade.threshold_risk[:, j], points=True),
-                ),
-                log_y=True,
-            )
-            for j, title in enumerate(titles)
-        ),
-    )
-
-
-def models_time_plot(trade: TradeOff) -> Plot:
-    """Times of the aggregate and the threshold model (F12 Fig. 5.1(a))."""
-    each = ", ".join(f"{name} {milliseconds(t)}" for name, t in zip(METHODS, trade.seconds[-1].tolist(), strict=True))
-    exact = (
-        "Cuts never missed the best value." if not trade.worse else f"Cuts missed the best value {trade.worse} times."
-    )
-    times = lines(METHODS, trade.attributes, 1000 * trade.seconds)
-    return Plot(
-        key="models-time",
-        title="Time of the aggregate model",
-        figure="Fig. 5.1(a)",
-        claim="The aggregate model, with a supermodular objective, significantly outperforms the threshold model in "
-        "running time.",
-        found=f"Time per record with {rounded(trade.attributes[-1])} attributes: {each}. {exact}",
-        panels=(Panel("λ at the median crossing", "attributes k", "ms per record", times, log_y=True),),
-        measured=True,
-    )
-
-
-def bang_bang_plot(trade: TradeOff) -> Plot:
-    """Utility of the aggregate optimum over λ."""
-    if trade.records:
-        decades = rounded(trade.sweep[-1] - trade.sweep[0])
-        most = int(trade.distinct.max())
-        found = (
-            f"Over {decades} decades of λ a record has {rounded(float(trade.distinct.mean()))} different optima in the "
-            f"mean and {most} at most, of {rounded(float(trade.undominated.mean()))} disclosures that no other beats "
-            "in risk and utility; one jump loses "
-            f"{percent(float(trade.jump.mean()))} of the utility that is lost in all."
-        )
-    else:
-        found = "No record has a λ at which the release as it is stops being the best."
-    return Plot(
-        key="bang-bang",
-        title="The aggregate optimum over λ",
-        figure="eq. 5.4",
-        claim="λ sets the exchange rate between low risk and utility; no sweep of it is reported.",
-        found=found,
-        panels=(
-            Panel(
-                "mean over records",
-                "log10 of λ over the record's crossing λ*",
-                "utility retained, %",
-                (Series.of("aggregate optimum", trade.sweep, 100 * trade.retained),),
+        claims=(
+            (
+                "The genetic search is much more efficient than ARUBA in terms of time.",
+                held_in_each(MUCH * probed <= cube[k]),
+            ),
+            ("Probing has a positive impact on the running time.", held_in_each(probed < unprobed)),
+            (
+                "That impact is not significant compared to the improvement over ARUBA.",
+                held_in_each(MUCH * np.abs(unprobed - probed) <= cube[k] - probed),
             ),
         ),
+        panels=(panel,),
+        measured=True,
     )
 
 
@@ -370,9 +374,17 @@ def levels_plot(risk: RiskUtility, attributes: Sequence[str]) -> Plot:
     return Plot(
         key="levels",
         title="Levels chosen",
-        figure="Fig. 3.8",
-        claim="The tendency to release actual data grows with the least utility, at a pace that depends on the "
-        "attribute.",
+        figure="Fouad 2012, Fig. 3.8",
+        claims=(
+            (
+                "The tendency to release actual data grows with the least utility.",
+                held_in_each(np.diff(share, axis=0) <= 1e-9),
+            ),
+            (
+                "Its pace depends on the attribute.",
+                judged(share[middle].max() - share[middle].min() > LITTLE),
+            ),
+        ),
         found=found,
         panels=(
             Panel(
@@ -385,14 +397,21 @@ def levels_plot(risk: RiskUtility, attributes: Sequence[str]) -> Plot:
     )
 
 
+def _panels_of(effort: Effort) -> tuple[tuple[str, str, Sweep], ...]:
+    return (
+        ("by floor, all attributes", "least utility c, share of the greatest", effort.by_floor),
+        ("by attributes, c = 0.5", "attributes k", effort.by_attributes),
+    )
+
+
+def _ran(sweep: Sweep) -> npt.NDArray[np.bool_]:
+    """Points at which the printed ARUBA was run."""
+    ran: npt.NDArray[np.bool_] = ~np.isnan(sweep.seconds[:, list(SEARCHES).index("ARUBA, cube")])
+    return ran
+
+
 def _budget_names(genetic: Genetic) -> list[str]:
     return [f"{population} paths × {generations} generations" for population, generations in genetic.budgets.tolist()]
-
-
-def _ratio(above: float, below: float) -> float:
-    if below > 0:
-        return above / below
-    return 1.0 if above == 0 else math.inf
 
 
 def _floors(at: FloatArray) -> str:

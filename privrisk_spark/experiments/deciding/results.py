@@ -29,7 +29,7 @@ BUDGETS = ((10, 5), (20, 10), (40, 20), (60, 60))
 QUANTILES = tuple(i / 10 for i in range(11))
 """Of the records' crossings: the values of λ at which the aggregate model meets the threshold model."""
 
-MEASURED = ("seconds", "exact_seconds")
+MEASURED = ("seconds", "exact_seconds", "unprobed_seconds")
 """Arrays that hold times; everything else is a function of the data and the options."""
 
 

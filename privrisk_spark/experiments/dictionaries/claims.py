@@ -14,10 +14,10 @@ from privrisk_spark.experiments.dictionaries.growth import Growth
 from privrisk_spark.experiments.dictionaries.rules import Rules
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.reporting.numbers import least_to_most, percent, rounded
-from privrisk_spark.results.experiment import Claim, held
+from privrisk_spark.results.experiment import LITTLE, Claim, held, judged
 
-CORRELATION = 0.858
-"""Of risk and utility over the rules of F12's case study (section 3.2)."""
+CORRELATION, NEAR = 0.858, 0.05
+"""Of risk and utility over the rules of F12's case study (section 3.2), and how far from it counts as the same."""
 
 _SLACK = 1e-12
 """Relative: the last bits of a mean are no claim."""
@@ -68,15 +68,6 @@ def _of_growth(growth: Growth) -> Iterator[_Judged]:
         f"{least_to_most((100 * most[:, -1] / most[:, 0]).tolist())} % of the risk: little is gained where records are "
         "unique among all people.",
     )
-    above = growth.risk["multiplicative"] >= growth.risk["linear"]
-    factor = growth.risk["multiplicative"] / growth.risk["linear"]
-    yield (
-        "Lebanon et al. (2006)",
-        "The multiplicative model of sensitivity always gives a greater risk than the additive one.",
-        held(int(above.sum()), above.size),
-        f"It is {least_to_most(factor.ravel().tolist())} times as great; as exp(s) > s for every sum s of weights, it "
-        "cannot be otherwise.",
-    )
     rising, steps = risen(growth.curves.minimal, 1)
     yield (
         "Fouad (2012), Fig. 3.1",
@@ -112,10 +103,16 @@ def _of_rules(rules: Rules) -> Iterator[_Judged]:
     ranks = float(np.corrcoef(np.argsort(np.argsort(rules.risk)), np.argsort(np.argsort(rules.utility)))[0, 1])
     yield (
         "Fouad (2012), Fig. 3.5",
-        f"Risk and utility of the rules of a table are highly correlated ({CORRELATION}), with exceptions.",
-        "holds" if correlation > 0 and rising < steps else "does not hold",
-        f"The correlation of {len(rules.risk)} rules is {correlation:.3f}, that of their ranks {ranks:.3f}; in "
-        f"{steps - rising} of {steps} steps to the next rule by risk the utility falls.",
+        f"The correlation of risk and utility over the rules of a table is {CORRELATION}, but for {NEAR}.",
+        judged(abs(correlation - CORRELATION) <= NEAR),
+        f"The correlation of {len(rules.risk)} rules is {correlation:.3f}, that of their ranks {ranks:.3f}. The "
+        "paper's table and its weights are not public.",
+    )
+    yield (
+        "Fouad (2012), Fig. 3.5",
+        "The utility of a rule grows with its risk, with exceptions: in nine of ten steps to the next rule by risk.",
+        judged(steps * (1 - LITTLE) <= rising < steps),
+        f"In {steps - rising} of {steps} steps the utility falls.",
     )
     told = ~np.isnan(rules.least_risk) & ~np.isnan(rules.of_records)
     less = rules.of_records[told] <= rules.least_risk[told] * (1 + _SLACK)

@@ -25,8 +25,6 @@ def size_plot(growth: Growth) -> Plot:
         key="size",
         title="Risk by dictionary and by what is disclosed",
         figure="Lebanon et al. 2006, Fig. 1 (left)",
-        claim="Risk grows with the number of disclosed attributes, falls with the size of the dictionary, and is "
-        "greater under the multiplicative sensitivity than under the additive one.",
         found=f"From the smallest dictionary to the largest, risk falls by factors of {least_to_most(drop.tolist())}, "
         f"most where {names[int(drop.argmax())]} {'is' if growth.attributes[drop.argmax()] == 1 else 'are'} disclosed.",
         panels=tuple(
@@ -44,7 +42,6 @@ def floor_plot(growth: Growth) -> Plot:
         key="floor",
         title="Least risk by dictionary and by the utility that is asked",
         figure="Fouad 2012, Fig. 3.1",
-        claim="Least risk grows with the utility c and falls with the size of the dictionary.",
         found=f"At c = {rounded(curves.floors[-1])} it falls from {rounded(curves.minimal[0, -1])} to "
         f"{rounded(curves.minimal[-1, -1])}, at c = {rounded(curves.floors[0])} from "
         f"{rounded(curves.minimal[0, 0])} to {rounded(curves.minimal[-1, 0])}.",
@@ -68,7 +65,6 @@ def bound_plot(growth: Growth) -> Plot:
         key="bound",
         title="Estimated beside true risk",
         figure="Lebanon et al. 2006, Fig. 1 (right)",
-        claim="All points lie above the line y = x, and on a steeper line the larger the true dictionary is.",
         found=f"{int((curves.estimated < curves.true).sum())} of {curves.true.size} points lie below the line. Of the "
         f"largest dictionary the estimate is {least_to_most(ratio.tolist())} times the true risk.",
         panels=(Panel("", "true risk", "estimated risk", series, log_x=True, log_y=True, diagonal="y = x"),),
@@ -82,7 +78,6 @@ def rules_plot(rules: Rules) -> Plot:
         key="rules",
         title="Every rule for a whole table",
         figure="Fouad 2012, Fig. 3.5",
-        claim="Utility grows with risk, with exceptions; the correlation over the rules of the case study is 0.858.",
         found=f"Here it is {float(np.corrcoef(rules.risk, rules.utility)[0, 1]):.3f} over {len(rules.risk)} rules.",
         panels=(
             Panel("risk", "rules by risk", "mean risk", (Series.of("risk", order, rules.risk),)),
@@ -100,8 +95,6 @@ def best_plot(rules: Rules) -> Plot:
         key="best",
         title="The best rule",
         figure="Fouad 2012, Fig. 3.6",
-        claim="The least risk of a rule with utility at least c, and the greatest utility of one with risk at most c, "
-        "are read off the rules.",
         found=f"The least risk goes from {rounded(float(np.nanmin(rules.least_risk)))} to "
         f"{rounded(float(np.nanmax(rules.least_risk)))} as more utility is asked; with a rule of its own for each "
         f"record from {rounded(float(np.nanmin(rules.of_records)))} to {rounded(float(np.nanmax(rules.of_records)))}.",

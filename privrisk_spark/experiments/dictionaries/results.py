@@ -11,7 +11,7 @@ from privrisk_spark.experiments.dictionaries.plots import plots
 from privrisk_spark.experiments.dictionaries.rules import Rules, every_rule
 from privrisk_spark.experiments.sizes import size
 from privrisk_spark.kernels.lattice.lattice import Lattice
-from privrisk_spark.results.experiment import Findings, Listing, Remark, plain
+from privrisk_spark.results.experiment import Findings, Remark, plain
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Sizes of the dictionaries: a tenth of the table to all of it (F12 §3.1)."""
@@ -76,7 +76,6 @@ def findings(subject: Subject, found: Found) -> Findings:
     subject : Subject
     found : Found
     """
-    judged = claims(found.data, found.growth, found.rules)
     few = subject.within(MOST_RULES)
     return Findings(
         statement="What the attacker's dictionary and the choice of one rule do to risk: Lebanon, Scannapieco, Fouad "
@@ -100,15 +99,6 @@ def findings(subject: Subject, found: Found) -> Findings:
             ),
         ),
         plots=tuple((replace(plot, data=found.data),) for plot in plots(found.growth, found.rules)),
-        figures={"claims": [plain(claim) for claim in judged], "experiments": [plain(found)]},
-        listings=(
-            Listing(
-                "claims",
-                "What is claimed, and what was found",
-                "claims of the papers",
-                ("Source", "Claim", "Table", "Here", "Evidence"),
-                tuple((one.source, one.claim, one.data, one.verdict, one.evidence) for one in judged),
-                strong=(3,),
-            ),
-        ),
+        figures={"experiments": [plain(found)]},
+        claims=claims(found.data, found.growth, found.rules),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from privrisk_spark.experiments.examples.worked import Example
 from privrisk_spark.experiments.sizes import size
-from privrisk_spark.results.experiment import Claim, Findings, Listing, Remark, plain
+from privrisk_spark.results.experiment import Claim, Findings, Remark, judged, plain
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ def claim(one: Example) -> Claim:
         one.source,
         f"{one.what}: {one.printed:.{one.digits}f}",
         "worked examples",
-        "holds" if one.agrees else "does not hold",
-        f"found {one.found:.6g}." + (f" {one.note}" if one.note else ""),
+        judged(one.agrees),
+        f"Found {one.found:.6g}." + (f" {one.note}" if one.note else ""),
     )
 
 
@@ -40,33 +40,12 @@ def findings(found: tuple[Example, ...]) -> Findings:
     ----------
     found : tuple of Example
     """
-    judged = [claim(one) for one in found]
     agree = sum(one.agrees for one in found)
     return Findings(
         statement="Worked examples of the sources, computed again: the number that is printed beside the number found.",
         tables=(Remark(f"{len(found)} numbers; {agree} come out as printed.", "worked examples"),),
         remarks=(Remark("A number agrees if it is the printed one when written with as many decimals."),),
         plots=(),
-        figures={"claims": [plain(one) for one in judged], "experiments": [plain(one) for one in found]},
-        listings=(
-            Listing(
-                "claims",
-                "What is printed, and what was found",
-                "worked examples",
-                ("Source", "Number", "Printed", "Found", "Here", "Note"),
-                tuple(
-                    (
-                        one.source,
-                        one.what,
-                        f"{one.printed:.{one.digits}f}",
-                        f"{one.found:.6g}",
-                        "holds" if one.agrees else "does not hold",
-                        one.note or None,
-                    )
-                    for one in found
-                ),
-                numbers=(2, 3),
-                strong=(4,),
-            ),
-        ),
+        figures={"experiments": [plain(one) for one in found]},
+        claims=tuple(claim(one) for one in found),
     )

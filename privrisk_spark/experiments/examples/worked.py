@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privrisk_spark.experiments.examples.walks import FIGURE, aruba, basic_top_down
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns, entropy_diversity, greatest_share
@@ -24,6 +25,10 @@ from privrisk_spark.kernels.measures.classification import ClassificationTally
 from privrisk_spark.kernels.measures.identity import SizeHistogram
 from privrisk_spark.kernels.measures.loss import CellTally, SizeTally, record_penalty, share_loss, step_loss
 from privrisk_spark.kernels.measures.population_risk import negative_binomial_risk
+from privrisk_spark.kernels.recoding.datafly import datafly
+from privrisk_spark.kernels.recoding.full_domain import FullDomain
+from privrisk_spark.kernels.recoding.metrics import METRICS, Measured
+from privrisk_spark.kernels.recoding.problem import Problem, at_least
 
 FOUAD, RASCHIA, TORRA = "Fouad (2012), section 3.2", "Raschia (2023)", "Torra (2020)"
 
@@ -65,7 +70,15 @@ class Example:
 
 def examples() -> tuple[Example, ...]:
     """Compute every example."""
-    return (*_of_risk(), *_of_losses(), *_of_identity(), *_of_attributes(), *_of_samples())
+    return (
+        *_of_risk(),
+        *_of_walks(),
+        *_of_losses(),
+        *_of_datafly(),
+        *_of_identity(),
+        *_of_attributes(),
+        *_of_samples(),
+    )
 
 
 def _of_risk() -> Iterator[Example]:
@@ -105,6 +118,18 @@ def _of_risk() -> Iterator[Example]:
         sum(float(values[node]) for values, node in zip(depth, part, strict=True)),
         0,
     )
+
+
+def _of_walks() -> Iterator[Example]:
+    """The lattice of Fig. 4.4, walked by both algorithms: the visits of Fig. 4.5."""
+    of, top_down, walked = "Fouad (2012), section 4.5.3", basic_top_down(), aruba()
+    yield Example(of, "nodes that Algorithm 2 visits", 18, len(top_down.visited), 0)
+    yield Example(of, "its iterations", 16, top_down.steps, 0)
+    yield Example(of, "nodes that Algorithm 3 visits", 11, len(walked.visited), 0)
+    yield Example(of, "of them, those in the printed table", 11, len({*walked.visited} & {*"acfjeinbdhm"}), 0)
+    risk = next(risk for name, risk, _ in FIGURE.values() if name == walked.found)
+    note = "The text calls f the optimal node; e has less risk, and the figure marks it with a star."
+    yield Example(of, "risk of the optimal node, f", 62, risk, 0, note=note)
 
 
 _PATIENTS = (
@@ -159,6 +184,42 @@ def _of_losses() -> Iterator[Example]:
         np.array([0, 2, 5, 6]), np.array([1, 2, 0, 1, 2, 0], dtype=np.int32), np.array([2, 2, 1, 1, 2, 5])
     )
     yield Example(RASCHIA, "classification metric: rows outside their class's majority", 4, float(charged.minority), 0)
+
+
+_DATAFLY = (
+    ("black", "9/20/65", "male", "02141"), ("black", "2/14/65", "male", "02141"),
+    ("black", "10/23/65", "female", "02138"), ("black", "8/24/65", "female", "02138"),
+    ("black", "11/7/64", "female", "02138"), ("black", "12/1/64", "female", "02138"),
+    ("white", "10/23/64", "male", "02138"), ("white", "3/15/65", "female", "02139"),
+    ("white", "8/13/64", "male", "02139"), ("white", "5/5/64", "male", "02139"),
+    ("white", "2/13/67", "male", "02138"), ("white", "3/21/67", "male", "02138"),
+)  # fmt: skip
+"""The table of Sweeney (2002) that Datafly makes 2-anonymous."""
+
+
+def _of_datafly() -> Iterator[Example]:
+    """Datafly with k = 2, and at most k rows suppressed: a birth date goes up to its year, all else to the root."""
+    columns = list(zip(*_DATAFLY, strict=True))
+    of = [
+        Hierarchy.from_paths(
+            name, [(value, value.rpartition("/")[2]) if name == "birth" else (value,) for value in values]
+        )
+        for name, values in zip(("race", "birth", "gender", "zip"), map(dict.fromkeys, columns), strict=True)
+    ]
+    codes = [[one.code_of[value] for value in values] for one, values in zip(of, columns, strict=True)]
+    vectors = np.array(codes, dtype=np.int32).T
+    table = FullDomain.of([one.ancestor for one in of], vectors, np.ones(len(vectors), dtype=np.int64))
+    measured = Measured.of(table, [one.n_under[one.ancestor] for one in of])
+    found = datafly(Problem(measured, (at_least(2),), METRICS["loss"], 2))
+    source = "Raschia (2023), Sweeney (2002)"
+    assert found is not None
+    shown = table.ancestors[1][vectors[:, 1], found.levels[1]]
+    yield Example(source, "Datafly: distinct birth dates once they are years", 3, len(np.unique(shown)), 0)
+    others = sum(level > 0 for i, level in enumerate(found.levels) if i != 1)
+    yield Example(source, "Datafly: other attributes that are generalized", 0, others, 0)
+    yield Example(source, "Datafly: rows that are suppressed", 2, found.facts.suppressed, 0)
+    yield Example(source, "Datafly: rows of the released table", 10, len(vectors) - found.facts.suppressed, 0)
+    yield Example(source, "Datafly: its classes", 5, found.facts.classes, 0)
 
 
 def _sizes(rows: Sequence[object]) -> LongArray:

@@ -46,6 +46,9 @@ SIZES = (0.01, 0.03, 0.1, 0.3, 1.0)
 BETA = 0.5
 """Probability with which Algorithm 6 leaves a row out, where it is not what varies."""
 
+ELL = 4
+"""Of Theorem 6.4.1 (ii): the least whole number with which it promises anything."""
+
 THETAS = 20
 """Thresholds over which the random one is averaged, evenly spread."""
 
@@ -58,7 +61,7 @@ class Elements:
 
     Attributes
     ----------
-    rows : int
+    rows, attributes : int
         Of the table.
     generalizations : int
         Nodes of the largest lattice a record can have, ``h^k``.
@@ -68,6 +71,7 @@ class Elements:
     """
 
     rows: int
+    attributes: int
     generalizations: int
     above: BoolArray
     consistent: LongArray
@@ -90,7 +94,7 @@ class Elements:
                 for h, whole in zip(one.lattice.heights, subject.heights, strict=True)
             ]
             precision[i, :n] = one.lattice.utility(chains) / subject.k
-        return cls(subject.rows, Lattice(subject.heights).n_nodes, above, consistent, utility, precision)
+        return cls(subject.rows, subject.k, Lattice(subject.heights).n_nodes, above, consistent, utility, precision)
 
     def scores(self, lam: float) -> FloatArray:
         """``f^a`` of eq 5.4 with Phi = 1 and kappa = 1."""
@@ -152,6 +156,14 @@ class Unsampled:
         Mean objective of the draw over the mean optimum; NaN where no t is admitted. ``uniform`` ignores the objective.
     preference : ndarray of float64, shape (P,)
         How many times likelier than another any generalization can be, at most.
+    condition : ndarray of float64, shape (2, P)
+        Optimum over t-frequent elements over the least for which Theorem 6.4.1 (ii) promises anything, with
+        :data:`ELL`; NaN where no t is admitted.
+    reached : ndarray of float64, shape (2, P)
+        Draw over t-frequent elements over their optimum.
+    sampled : ndarray of float64, shape (S,)
+        The same as ``frequent`` with lambda and epsilon 1, by the share of the rows that is sampled,
+        :data:`SAMPLED`.
     """
 
     at: FloatArray
@@ -160,6 +172,9 @@ class Unsampled:
     frequent: FloatArray
     uniform: FloatArray
     preference: FloatArray
+    condition: FloatArray
+    reached: FloatArray
+    sampled: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +263,8 @@ def unsampled(elements: Elements, delta: Fraction) -> Unsampled:
     """Compare the draws with the optimum of each record, at :data:`EPSILONS` and :data:`BETA`."""
     top = float(elements.utility.max(initial=1.0))
     lams = (1.0, top / elements.rows)
-    whole, frequent, uniform = (np.full((2, len(EPSILONS)), np.nan) for _ in range(3))
+    whole, frequent, uniform, condition, reached = (np.full((2, len(EPSILONS)), np.nan) for _ in range(5))
+    sampled = np.full(len(SAMPLED), np.nan)
     preference = np.zeros(len(EPSILONS))
     for i, lam in enumerate(lams):
         scores = elements.scores(lam)
@@ -259,10 +275,20 @@ def unsampled(elements: Elements, delta: Fraction) -> Unsampled:
             t = _least_t(elements, epsilon, BETA, delta, lam)
             whole[i, j] = elements.expected(scores, epsilon=epsilon, beta=BETA, lam=lam, t=0.0) / optimum
             uniform[i, j] = evenly / optimum
-            if t <= elements.rows:
-                frequent[i, j] = elements.expected(scores, epsilon=epsilon, beta=BETA, lam=lam, t=t) / optimum
             eta = eta_of_aggregate(lam, 1.0)
-            preference[j] = math.exp(drawing_epsilon(epsilon, BETA, eta) * eta / 2.0)
+            strength = drawing_epsilon(epsilon, BETA, eta)
+            preference[j] = math.exp(strength * eta / 2.0)
+            if t <= elements.rows:
+                drawn = elements.expected(scores, epsilon=epsilon, beta=BETA, lam=lam, t=t)
+                most = float(np.where(elements.consistent >= t, scores, 0.0).max(axis=1).mean())
+                asked = ELL * elements.rows * (math.log(elements.generalizations) + elements.attributes * math.log(ELL))
+                frequent[i, j], reached[i, j], condition[i, j] = drawn / optimum, drawn / most, strength * most / asked
+        if lam == 1.0:
+            for j, share in enumerate(SAMPLED):
+                t = _least_t(elements, 1.0, 1.0 - share, delta, lam)
+                if t <= elements.rows:
+                    drawn = elements.expected(scores, epsilon=1.0, beta=1.0 - share, lam=lam, t=t)
+                    sampled[j] = drawn / optimum
     return Unsampled(
         at=np.array([float(epsilon) for epsilon in EPSILONS]),
         lams=np.array(lams),
@@ -270,6 +296,9 @@ def unsampled(elements: Elements, delta: Fraction) -> Unsampled:
         frequent=frequent,
         uniform=uniform,
         preference=preference,
+        condition=condition,
+        reached=reached,
+        sampled=sampled,
     )
 
 

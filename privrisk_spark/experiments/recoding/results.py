@@ -127,7 +127,6 @@ def findings(found: Sequence[TableResult], sizes: RecodingSizes, notes: Sequence
     notes : sequence of str, default ()
         What a reader must know besides.
     """
-    judged = [claim for one in found for claim in one.claims]
     return Findings(
         statement="Algorithms of k-anonymization that Raschia (2023) presents, on the same tables: what they cost, "
         "what they find, what attackers make of it, and how it compares with disclosures decided by risk.",
@@ -158,21 +157,11 @@ def findings(found: Sequence[TableResult], sizes: RecodingSizes, notes: Sequence
         plots=tuple(zip(*(one.plots for one in found), strict=True)),
         figures={
             "measured": list(MEASURED),
-            "claims": [plain(claim) for claim in judged],
             "experiments": [plain(one) for one in found],
         },
+        claims=tuple(claim for one in found for claim in one.claims),
         notes=tuple(notes),
-        listings=(
-            Listing(
-                "claims",
-                "What is claimed, and what was found",
-                "claims of the papers",
-                ("Source", "Claim", "Table", "Here", "Evidence"),
-                tuple((one.source, one.claim, one.data, one.verdict, one.evidence) for one in judged),
-                strong=(3,),
-            ),
-            *(_schemes(one) for one in found),
-        ),
+        listings=tuple(_schemes(one) for one in found),
     )
 
 

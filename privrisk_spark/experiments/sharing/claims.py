@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from privrisk_spark.experiments.sharing.aggregate import Evenly, Run, Sizes, TradedOff
+from privrisk_spark.experiments.sharing.aggregate import Evenly, Run, TradedOff
 from privrisk_spark.experiments.sharing.aggregate_claims import (
     of_algorithm_8,
     of_all_or_none,
-    of_hardness,
     of_supermodularity,
     of_the_experiment,
 )
@@ -34,10 +33,6 @@ THESIS = "Fouad (2012)"
 
 class Found(Protocol):
     """What claims are judged by."""
-
-    @property
-    def sizes(self) -> tuple[Sizes, ...]:
-        """Pairs of each k."""
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -80,7 +75,6 @@ def claims(found: Found) -> tuple[Claim, ...]:
     found : Found
     """
     judged = (
-        *of_hardness(found.runs, found.sizes),
         *of_all_or_none(found.runs),
         *of_risk_alone(found.access, found.traded),
         *of_diffusion(found.diffusing),

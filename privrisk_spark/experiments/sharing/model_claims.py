@@ -10,9 +10,9 @@ from privrisk_spark.experiments.sharing.aggregate import TradedOff
 from privrisk_spark.experiments.sharing.aggregate_claims import Judged
 from privrisk_spark.experiments.sharing.diffusing import DENSE, ERROR, Diffusing
 from privrisk_spark.experiments.sharing.limits import AccessControl
-from privrisk_spark.experiments.sharing.trusting import BASELINE, COMMON, CRITERIA, ONE_CLASS, PERCEIVED, Sensitivity
+from privrisk_spark.experiments.sharing.trusting import BASELINE, COMMON, ONE_CLASS, Sensitivity
 from privrisk_spark.reporting.numbers import least_to_most, percent, rounded, short_number
-from privrisk_spark.results.experiment import held
+from privrisk_spark.results.experiment import held, judged, undecided
 
 _EQUAL = 1e-9
 _ROUNDING = 1e-9
@@ -31,14 +31,14 @@ def of_diffusion(found: Diffusing) -> Iterator[Judged]:
         "§7.3",
         "L is stochastic (rows sum to one), and is the Laplacian.",
         of,
-        "holds" if abs(laplacian.rows - 1) < _ROUNDING else "does not hold",
+        judged(abs(laplacian.rows - 1) < _ROUNDING),
         f"Rows sum to {rows}. The Laplacian and the row-stochastic matrix are two, with different kernels.",
     )
     yield (
         "§7.3",
         "L is positive definite.",
         of,
-        "holds" if laplacian.smallest > _ROUNDING else "does not hold",
+        judged(laplacian.smallest > _ROUNDING),
         f"Eigenvalues of A - D, as the thesis writes it, lie between {rounded(laplacian.smallest)} and "
         f"{rounded(round(laplacian.largest, 9))}: it is negative semidefinite, or its kernel would grow.",
     )
@@ -58,7 +58,7 @@ def of_diffusion(found: Diffusing) -> Iterator[Judged]:
         "§7.3",
         "The diffusion kernel is stochastic, or can be normalized.",
         of,
-        "holds" if sums < _ROUNDING else "does not hold",
+        judged(sums < _ROUNDING),
         f"Rows of exp(tL) sum to one but for {rounded(sums)}, under both matrices. Columns under the stochastic one "
         f"miss that by up to {rounded(columns)}.",
     )
@@ -67,7 +67,7 @@ def of_diffusion(found: Diffusing) -> Iterator[Judged]:
         "§7.3",
         "The kernel is better than L^p: it takes random walks of different steps into account.",
         of,
-        "holds" if whole > max(one, two, four) else "does not hold",
+        judged(whole > max(one, two, four)),
         f"Of pairs in one component exp(L) connects {percent(whole)}; L, L² and L⁴ of the leak matrix {percent(one)}, "
         f"{percent(two)} and {percent(four)}.",
     )
@@ -87,7 +87,7 @@ def of_diffusion(found: Diffusing) -> Iterator[Judged]:
         "§7.3",
         "t is the diffusion time and controls the amount of diffusion.",
         of,
-        "holds" if falling and max(left) < _NEAR_LIMIT else "does not hold",
+        judged(falling and max(left) < _NEAR_LIMIT),
         f"From t = {rounded(starts[0][0].time)} to {rounded(starts[0][-1].time)} a row comes from "
         f"{rounded(starts[0][0].moved)} and {rounded(starts[1][0].moved)} from its start to {rounded(max(left))} at "
         "most from its limit: all users alike under A - D, in proportion to friends under D⁻¹A - I.",
@@ -115,7 +115,7 @@ def of_risk_alone(access: AccessControl, traded: Sequence[TradedOff]) -> Iterato
         "§7.2",
         "Risk as the sole factor would result in no access being granted.",
         "access control",
-        "holds" if first.utility == 0 else "does not hold",
+        judged(first.utility == 0),
         f"At λ = {short_number(first.trade_off)} the least loss shows {percent(first.utility)} of the levels.",
     )
     most = max(one.trade_off for one in traded)
@@ -203,7 +203,7 @@ def of_trust(found: Sensitivity) -> Iterator[Judged]:
         means = {"friends": one.friends, "friends of friends": one.others, "strangers": one.strangers}
         there = {name: mean for name, mean in means.items() if not math.isnan(mean)}
         apart = [there["friends"] > mean for name, mean in there.items() if name != "friends" and "friends" in there]
-        verdict = "nothing to compare" if not apart else "holds" if all(apart) else "does not hold"
+        verdict = judged(all(apart)) if apart else undecided("nothing to compare")
         yield (
             "§7.4.1",
             "One-class classification tells trusted users from others by a list of trusted ones.",
@@ -212,18 +212,6 @@ def of_trust(found: Sensitivity) -> Iterator[Judged]:
             f"{percent(one.positive)} of the pairs are trusted. The mean T is "
             f"{', '.join(f'{rounded(mean)} of {name}' for name, mean in there.items())}.",
         )
-    yield from _of_tables()
-
-
-def _of_tables() -> Iterator[Judged]:
-    sums = [sum(share for _, share in CRITERIA), *(sum(shares) for shares in PERCEIVED.values())]
-    yield (
-        "Tables 7.3 and 7.4",
-        "Shares of the participants.",
-        "the user study",
-        held(sum(total == 100 for total in sums), len(sums)),
-        f"As printed they add up to {least_to_most(sums)} per cent. The answers themselves are not published.",
-    )
 
 
 def of_the_study(traded: Sequence[TradedOff], access: AccessControl) -> Iterator[Judged]:

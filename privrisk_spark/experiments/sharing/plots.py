@@ -108,7 +108,6 @@ def value_plot(runs: Sequence[Run]) -> Plot:
         key="sharing-value",
         title="What Algorithm 8 finds",
         figure="Fouad 2012, Fig. 7.3 (b)",
-        claim="Both algorithms have comparable risks.",
         found=f"Of the greatest f it finds, on average over the pairs of each k: {told}. Layers and letter are of "
         "pairs with few level vectors.",
         panels=_panels(runs, (LAYERS, LETTER, LEFT_OUT), "f over the exact one's", lambda run: run.value),
@@ -128,7 +127,6 @@ def time_plot(runs: Sequence[Run]) -> Plot:
         key="sharing-time",
         title="What a decision takes",
         figure="Fouad 2012, Fig. 7.3 (a)",
-        claim="Modified-Aggregate significantly outperforms the exact algorithm in running time.",
         found=f"With its constraint left out it takes {least_to_most(slower)} times the CPU time of the exact one: it "
         "solves a problem for every layer. Layers, letter and enumeration are of pairs with few level vectors."
         if slower
@@ -153,7 +151,6 @@ def nodes_plot(runs: Sequence[Run], sizes: Sequence[Sizes]) -> Plot:
         key="sharing-nodes",
         title="What the exact algorithm looks at",
         figure="Fouad 2012, §7.1",
-        claim="Determining the optimal levels of information sharing is an NP-hard problem.",
         found=f"{proved:,} of {pairs:,} optima are proved, with {least_to_most([run.visited for run in exact])} level "
         "vectors or boxes looked at on average"
         + ("." if proved == pairs else f"; of the others the gap is at most {percent(gap)}."),
@@ -177,7 +174,6 @@ def gap_plot(stopped: Sequence[Stopped]) -> Plot:
         key="sharing-gap",
         title="What branch and bound proves when it is ended early",
         figure="",
-        claim="",
         found=f"One box proves {first.proved:,} of {first.pairs:,} pairs for 'any', and leaves a gap of at most "
         f"{percent(first.worst)}; {', '.join(told)}.",
         panels=(
@@ -217,7 +213,6 @@ def shown_plot(runs: Sequence[Run], traded: Sequence[TradedOff]) -> Plot:
         key="sharing-shown",
         title="How much is shown",
         figure="Fouad 2012, §7.1",
-        claim="Sharing is an all-or-none decision; the model recommends a level.",
         found=f"Everything is shown in {least_to_most([100 * run.whole / run.pairs for run in exact])} % of the pairs "
         f"at λ = 1. From λ = {rounded(min(one.trade_off for one in traded))} to "
         f"{rounded(max(one.trade_off for one in traded))} the share of levels shown falls from "
@@ -244,7 +239,6 @@ def access_plot(found: AccessControl) -> Plot:
         key="sharing-access",
         title="Access control: loss against utility",
         figure="Fouad 2012, §7.4",
-        claim="Three definitions of the optimal policy: by a limit of the loss, by one of the utility, by a trade-off.",
         found=f"All three lie on one curve: {percent(half.utility)} of the utility costs {percent(half.loss)} of the "
         f"loss. Over {found.entries:,} values a rounded answer is at most "
         f"{percent(max(one.gap for one in found.limited))} from its bound.",
@@ -268,7 +262,6 @@ def small_plot(found: AccessControl) -> Plot:
         key="sharing-small",
         title="Rounded answers of small instances",
         figure="",
-        claim="",
         found=f"HiGHS finds nothing better in {optimal} of {len(found.small)} instances; elsewhere the answer is up to "
         f"{percent(max((one.short for one in found.small), default=0.0))} short of the best. A point below the line is "
         "better than its gap promises.",
@@ -284,7 +277,6 @@ def linked_plot(found: AccessControl) -> Plot:
         key="sharing-connected",
         title="How connected the network is by what is shown",
         figure="Fouad 2012, §7.4.2",
-        claim="The utility of a network may be measured by its connectivity or its diameter.",
         found=f"With {percent(some[0].utility)} of the levels shown {percent(some[0].largest / some[0].users)} of the "
         f"users are in one part, whose diameter is at least {some[0].diameter}; with {percent(some[-1].utility)} it is "
         f"{percent(some[-1].largest / some[-1].users)}, and {some[-1].diameter}."
@@ -318,7 +310,6 @@ def trust_plot(found: Sensitivity) -> Plot:
         key="sharing-trust",
         title="What decisions owe to the kind of trust",
         figure="Fouad 2012, §7.4.1",
-        claim="Trust may be given by rules, by a one-class classifier, or by the number of common friends.",
         found=f"Another kind of trust, or another f, changes {least_to_most([100 * one.changed for one in others])} % "
         f"of the values at the same λ, and shows {least_to_most([100 * one.utility for one in others])} % of all there "
         f"is. At half of the utility {least_to_most([100 * one.moved for one in others])} % of the values are shown "
@@ -352,7 +343,6 @@ def error_plot(found: Diffusing) -> Plot:
         key="sharing-diffusion",
         title="Diffusion in three ways against the dense exponential",
         figure="Fouad 2012, §7.3",
-        claim="There is no need to compute the infinite series; eigenvectors give the kernel.",
         found=f"{held} of {sum(one.method != DENSE for one in found.computed)} are within what they say. On the whole "
         f"graph a series is off by at most {rounded(worst)}. An ego network loses what leaves it: up to t = "
         f"{rounded(enough)} at most 1 % of a row under the stochastic L.",
@@ -381,7 +371,6 @@ def limits_plot(found: Diffusing) -> Plot:
         key="sharing-limits",
         title="The two matrices that the thesis calls L",
         figure="Fouad 2012, §7.3",
-        claim="The rows of L sum to one; L is the Laplacian; K is its diffusion kernel.",
         found=f"A - D and D⁻¹A - I are two matrices, with two kernels. At t = {rounded(ends['laplacian'].time)} the "
         f"first is {rounded(ends['laplacian'].left)} from its limit, all users alike, the second "
         f"{rounded(ends['stochastic'].left)} from its own, in proportion to friends.",
@@ -415,7 +404,6 @@ def diffusion_time_plot(found: Diffusing) -> Plot:
         key="sharing-diffusion-time",
         title="What a row of the kernel takes",
         figure="",
-        claim="",
         found=f"At t = 1 and {found.users} users a row takes {rounded(1000 * largest[WHOLE])} ms on the whole graph "
         f"and {rounded(1000 * largest[DENSE])} ms of a dense exponential, which computes all rows.",
         panels=panels,

@@ -18,7 +18,7 @@ from privrisk_spark.experiments.sharing.aggregate import (
     Stopped,
     TradedOff,
 )
-from privrisk_spark.experiments.sharing.claims import THESIS, claims
+from privrisk_spark.experiments.sharing.claims import claims
 from privrisk_spark.experiments.sharing.diffusing import ERROR, RADIUS, Diffusing
 from privrisk_spark.experiments.sharing.limits import INSTANCES, AccessControl
 from privrisk_spark.experiments.sharing.plots import plots
@@ -188,7 +188,6 @@ def findings(found: Shared, sizes: SharingSizes, *, decided_users: int, linked_u
         plots=tuple((plot,) for plot in found.plots),
         figures={
             "measured": list(MEASURED),
-            "claims": [plain(one) for one in found.claims],
             "pairs": [plain(one) for one in found.sizes],
             "modified_aggregate": [plain(one) for one in found.runs],
             "trade_offs": {"attributes": found.traded_k, "found": [plain(one) for one in found.traded]},
@@ -202,22 +201,9 @@ def findings(found: Shared, sizes: SharingSizes, *, decided_users: int, linked_u
             "trust": plain(found.trust),
             "diffusion": plain(found.diffusing),
         },
+        claims=found.claims,
         notes=tuple(notes),
-        listings=(
-            Listing(
-                "claims",
-                f"What {THESIS} claims, and what was found",
-                "claims of the thesis",
-                ("Where", "Claim", "Of", "Here", "Evidence"),
-                tuple(
-                    (one.source.removeprefix(f"{THESIS}, "), one.claim, one.data, one.verdict, one.evidence)
-                    for one in found.claims
-                ),
-                strong=(3,),
-            ),
-            _decisions(found.trust),
-            _runs(found),
-        ),
+        listings=(_decisions(found.trust), _runs(found)),
     )
 
 

@@ -43,7 +43,6 @@ def _sizes(tallies: Tallies, asked: ClassMeasures, name: str) -> Plot:
         key=f"sizes-{name}",
         title="Distribution of class sizes and risk",
         figure="",
-        claim="",
         found=f"{100 * small:.3g} % of the records are in classes of fewer than {asked.k}.",
         panels=(
             Panel(
@@ -98,7 +97,6 @@ def _attack(policy: AdversaryPolicy, groups: Groups, solution: Solution, name: s
         key=f"attack-{name}",
         title="The adversary by group size",
         figure="",
-        claim="",
         found=f"{text} Candidates: {groups.basis}; {share:.3g} % of the records have no more than shown.",
         panels=(
             Panel("Re-identification", "candidates of the record", "probability", risk),
@@ -144,7 +142,6 @@ def _deterrence(policy: AdversaryPolicy, name: str) -> list[Plot]:
                     key=f"{key}-{name}",
                     title=title,
                     figure="",
-                    claim="",
                     found="Group sizes from which an adversary who knows them stays away, if one parameter is changed.",
                     panels=tuple(panels),
                     data=name,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privrisk_spark.experiments.adversary import plots
+from privrisk_spark.experiments.adversary import case_study, plots
 from privrisk_spark.experiments.adversary.case_study import (
     LARGE,
     PROGRAM_ROWS,
@@ -30,17 +30,17 @@ from privrisk_spark.experiments.adversary.experiment import EXPERIMENT
 from privrisk_spark.experiments.adversary.results import (
     AdversarySizes,
     TableResult,
+    claims,
     figures,
     findings,
     run_on,
-    verdicts,
 )
 from privrisk_spark.experiments.generated import registry
 from privrisk_spark.experiments.generated.registry import AGES, WHO, Law, Persons, Registry
 from privrisk_spark.kernels.adversary.process import TOLERANCE, solve
 from privrisk_spark.kernels.adversary.risk import assess, baseline
 from privrisk_spark.reporting.pages import render_experiment
-from privrisk_spark.results.experiment import ExperimentResult
+from privrisk_spark.results.experiment import Claim, ExperimentResult
 
 SIZES = AdversarySizes(40_000, 400, 9)
 REGISTRY = Registry(SIZES.rows, SIZES.seed)
@@ -255,9 +255,13 @@ def test_what_is_timed_is_all_records() -> None:
 # ------------------------------------------------------------------------------------------------ words
 
 
-def test_verdicts_follow_the_figures() -> None:
-    found = {one.number: one for one in verdicts(BY_GROUP, [ON_TABLE])}
-    assert [found[i].verdict for i in (1, 2, 3)] == ["confirmed", "confirmed", "confirmed in part"]
+def verdicts(groups: case_study.ByGroup, experiments: list[TableResult]) -> dict[int, Claim]:
+    return dict(enumerate(claims(groups, experiments), start=1))
+
+
+def test_claims_follow_the_figures() -> None:
+    found = verdicts(BY_GROUP, [ON_TABLE])
+    assert [found[i].verdict for i in (1, 2, 3)] == ["holds", "holds", "in 1 of 2 cases"]
     risk = BY_GROUP.risk.copy()
     risk[3, 2] = 0.64
     exploited = BY_GROUP.exploited.copy()
@@ -266,37 +270,37 @@ def test_verdicts_follow_the_figures() -> None:
     table = replace(ON_TABLE.table, lower=0, higher=7)
     none = replace(ON_TABLE.table, lower=0, higher=0)
     pair = [replace(ON_TABLE, table=table), replace(ON_TABLE, data="other", table=none)]
-    found = {one.number: one for one in verdicts(planted, pair)}
-    assert found[1].verdict == "not confirmed"
+    found = verdicts(planted, pair)
+    assert found[1].verdict == "does not hold"
     assert "at 1 of 60" in found[1].evidence
-    assert found[2].verdict == "not confirmed"
+    assert found[2].verdict == "in 43 of 44 cases"
     assert found[2].evidence == "44 group sizes are attacked, 1 of them in part."
-    assert found[3].verdict == "confirmed"
-    assert found[4].verdict == "not confirmed"
-    assert found[5].verdict == "confirmed in part"
+    assert found[3].verdict == "holds"
+    assert found[4].verdict == "does not hold"
+    assert found[5].verdict == "in 1 of 2 cases"
     assert "7 of 400 (generated), 0 of 400 (other)" in found[5].evidence
     exceeding = [replace(ON_TABLE, table=replace(ON_TABLE.table, exceeding=1))]
-    assert next(iter(verdicts(BY_GROUP, exceeding))).verdict == "not confirmed"
+    assert verdicts(BY_GROUP, exceeding)[1].verdict == "does not hold"
     flat = BY_GROUP.exploited.copy()
     flat[2] = np.where(flat[2] == BY_GROUP.sizes, flat[2], 0)
-    assert {one.number: one for one in verdicts(replace(BY_GROUP, exploited=flat), pair)}[3].verdict == "not confirmed"
+    assert verdicts(replace(BY_GROUP, exploited=flat), pair)[3].verdict == "does not hold"
 
 
 def test_published_figures_beside_those_found() -> None:
-    table = replace(ON_TABLE.table, large=0.6449, lower=58, higher=42, records=1_700)
+    table = replace(ON_TABLE.table, lower=58, higher=42, records=1_700)
     found = list(figures(BY_GROUP, DETERRED, [replace(ON_TABLE, table=table)]))
     of = {one.what: one for one in found}
-    assert [(one.published, one.found, one.agrees) for one in found[:6]] == [
-        (48, 48, True), (51, 54, False), (14, 14, True), (29, 29, True), (9, 9, True), (2, 2, True),
+    assert [(one.published, one.found, one.claim.verdict) for one in found[:6]] == [
+        (48, 48, "holds"), (51, 54, "does not hold"), (14, 14, "holds"), (29, 29, "holds"), (9, 9, "holds"),
+        (2, 2, "holds"),
     ]  # fmt: skip
-    assert of["share of records with more than 55 candidates"].agrees
     assert of["of the others, share at less risk if not known"].found == 0.58
     assert of["share at the same risk, known or not"].found == pytest.approx(1600 / 1700)
-    assert of["share at the same risk, known or not"].agrees
+    assert of["share at the same risk, known or not"].claim.verdict == "holds"
     none = replace(ON_TABLE.table, lower=0, higher=0)
     last = list(figures(BY_GROUP, DETERRED, [replace(ON_TABLE, table=none)]))[-1]
     assert math.isnan(last.found)
-    assert not last.agrees
+    assert last.claim.verdict == "not decided: there is none"
 
 
 def test_sentences() -> None:
@@ -343,12 +347,14 @@ def test_a_run_is_a_function_of_data_and_seed() -> None:
     assert keys == ["groups"] * 2 + ["runtime"] * 2 + ["risk"] * 2 + ["payoff", "exploits"] + ["unknown"] * 2 + [
         "costs", "deterrence",
     ]  # fmt: skip
-    assert [finding["number"] for finding in document["findings"]] == [1, 2, 3, 4, 5]
+    assert [claim["source"] for claim in document["claims"][:5]] == [
+        f"Xia et al. (2015), finding {i}" for i in range(1, 6)
+    ]
     lines = one.to_csv().splitlines()
     assert {line.split(",")[0] for line in lines[1:]} == set(keys)
     page = render_experiment(one)
     assert page.count("<svg") == page.count("The chart as a table") == 12
-    assert "confirmed in part" in page
+    assert "in 1 of 2 cases" in page
     assert "40,000 rows, a uniform sample of 63,492 people" in page
     assert "Keep inside" not in page
     assert "Keep inside" in render_experiment(replace(one, private=True))

@@ -93,11 +93,9 @@ def test_generated_data_need_no_policy(on_generated_data: tuple[Result, Path], t
     np.testing.assert_allclose(one["table"]["mean_risk"], expected.table.mean_risk)
     np.testing.assert_allclose(one["changed"]["lower"], expected.changed.lower)
     assert [plot["key"] for plot in document["plots"]] == KINDS
-    assert all(plot["claim"] and plot["found"].endswith(".") for plot in document["plots"])
-    assert [finding["verdict"] for finding in document["findings"]][:3] == [
-        "confirmed", "confirmed", "confirmed in part",
-    ]  # fmt: skip
-    assert len(document["figures"]) == 10
+    assert all(plot["found"].endswith(".") for plot in document["plots"])
+    assert [claim["verdict"] for claim in document["claims"]][:3] == ["holds", "holds", "in 1 of 2 cases"]
+    assert sum(claim["source"] == "Xia et al. (2015)" for claim in document["claims"]) == 9
     lines = list(csv.DictReader((output / "adversary.csv").read_text().splitlines()))
     assert {line["experiment"] for line in lines} == set(KINDS)
     assert {line["measured"] for line in lines if line["experiment"] == "runtime"} == {"yes"}

@@ -239,6 +239,10 @@ def test_claims_are_judged_by_the_figures() -> None:
     assert (
         "Of 1 disclosures 1 are beaten by a k-anonymous table, in what is lost and in the rows" in of_rows[0].evidence
     )
+    apart = [one("k-anonymous", "best, k = 5", 0.2, distance=0.1), one("by risk", "floor 0.5", 0.1, distance=0.2)]
+    assert claims("x", apart)[-1].verdict == "not decided: nothing to compare", "neither beats the other"
+    mixed = [*apart, one("by risk", "floor 0.9", 0.1, distance=0.05), one("by risk", "floor 0.1", 0.9, distance=0.1)]
+    assert claims("x", mixed)[-1].verdict == "in 1 of 2 cases"
     (broken,) = claims("x", [one("k-anonymous", "best, k = 5", 0.2, distance=0.3)])
     assert broken.verdict == "does not hold"
 

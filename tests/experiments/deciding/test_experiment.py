@@ -38,8 +38,8 @@ pytestmark = pytest.mark.usefixtures("sketched")
 ROOT = Path(__file__).resolve().parents[3]
 FEW = ("--rows=150", "--attributes=3", "--records=40", "--searches=2", "--seed=9", "--date=2026-01-02")
 PLOTS = [
-    "frontier", "visited", "time", "risk-utility", "genetic-gap", "genetic-time", "models", "models-time", "bang-bang",
-    "levels",
+    "frontier", "visited", "time", "bounding", "risk-utility", "genetic-gap", "genetic-time", "models", "models-time",
+    "bang-bang", "levels",
 ]  # fmt: skip
 
 
@@ -114,7 +114,9 @@ def test_generated_data_need_no_policy(on_generated_data: Made, tmp_path: Path) 
     np.testing.assert_allclose(one["genetic"]["mean_gap"], expected.genetic.mean_gap)
     np.testing.assert_allclose(one["trade_off"]["retained"], expected.trade_off.retained)
     assert [plot["key"] for plot in document["plots"]] == PLOTS
-    assert all(plot["claim"] and plot["found"].endswith(".") for plot in document["plots"])
+    assert all(plot["found"].endswith(".") for plot in document["plots"])
+    sources = {claim["source"] for claim in document["claims"]}
+    assert sources == {plot["figure"] for plot in document["plots"]}, "every figure claims something"
     lines = list(csv.DictReader((made.directory / "deciding.csv").read_text().splitlines()))
     assert {line["experiment"] for line in lines} == set(PLOTS)
     shares = [float(line["y"]) for line in lines if line["experiment"] == "frontier" and "floor" in line["panel"]]

@@ -17,7 +17,7 @@ from naive_searches import Record, least_risk
 from naive_searches import frontier as naive_frontier
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.experiments.deciding import plots
+from privrisk_spark.experiments.deciding import model_plots, plots
 from privrisk_spark.experiments.deciding.effort import SEARCHES, Effort, Sweep, effort
 from privrisk_spark.experiments.deciding.experiment import EXPERIMENT
 from privrisk_spark.experiments.deciding.heuristics import EXACT, Genetic, genetic_search
@@ -34,7 +34,7 @@ from privrisk_spark.kernels.search.record import Answer, RecordLattice
 from privrisk_spark.reporting.charts import draw
 from privrisk_spark.reporting.pages import render_experiment, table
 from privrisk_spark.results.experiment import ExperimentResult
-from privrisk_spark.results.plots import Panel, Series
+from privrisk_spark.results.plots import Panel, Plot, Series
 
 SMALL = Subject.generated(7, 120, 3)
 
@@ -227,6 +227,10 @@ def test_effort_against_brute_force() -> None:
         assert found.by_floor.visited[p, 0] == found.by_floor.lattice[p] == len(twins[0].nodes)
     assert found.by_floor.records.tolist() == [3, 3, 3]
     assert found.by_floor.worse.sum() == found.by_attributes.worse.sum() == 0
+    np.testing.assert_allclose(found.by_floor.risk, np.broadcast_to(found.by_floor.risk[:, :1], (3, 5)))
+    twins = [naive_record(SMALL, row, turn=turn) for turn, row in enumerate(rows)]
+    least_risks = [twin.risk(least_risk(twin, 0.5 * SMALL.greatest_utility)) for twin in twins]  # type: ignore[arg-type]
+    assert found.by_floor.risk[1, 0] == pytest.approx(np.mean(least_risks))
     assert found.by_attributes.lattice.tolist() == [np.prod(np.array(SMALL.heights[:k]) + 1) for k in (2, 3)]
     assert (found.by_floor.seconds > 0).all()
     # A record without a value of the first attribute cannot reach the greatest utility: there is nothing to search.
@@ -323,6 +327,9 @@ def test_the_genetic_search_never_beats_the_optimum_and_is_reproducible() -> Non
         np.testing.assert_array_equal(getattr(found, name), getattr(again, name))
     assert (found.mean_gap >= 0).all()
     assert (found.greatest_gap >= found.mean_gap).all()
+    np.testing.assert_array_equal(found.unprobed_gap, again.unprobed_gap)
+    assert (found.unprobed_gap[:, 0] >= found.mean_gap[:, 0]).all(), "four paths see more than one"
+    assert (found.unprobed_seconds > 0).all()
     assert found.optimal[:, 1].tolist() == [1, 1]
     assert found.records.tolist() == [3, 3]
     assert (found.seconds > 0).all()
@@ -380,7 +387,7 @@ def sweep(at: list[float], part: list[list[float]], seconds: list[list[float]], 
     ones = np.full(n, 100.0)
     return Sweep(
         np.array(at), np.full(n, 4), ones, 100 * np.array(share), np.array(share),
-        100 * np.array(part), np.array(part), np.array(seconds), np.zeros((n, 5), dtype=np.int64),
+        100 * np.array(part), np.array(part), np.array(seconds), np.ones((n, 5)), np.zeros((n, 5), dtype=np.int64),
     )  # fmt: skip
 
 
@@ -406,6 +413,36 @@ def test_sentences_on_effort() -> None:
     found = plots.time_plot(planted()).found
     assert "enumeration 1 ms, ARUBA, cube 20 ms, ARUBA, swap 30 ms, BTDA 4 ms, branch and bound 5 ms" in found
     assert "faster than BTDA at c = 0.1, with swap moves at c = 0.1, 0.9." in found
+
+
+def verdicts(plot: Plot) -> list[str]:
+    return [verdict for _, verdict in plot.claims]
+
+
+def test_claims_on_effort() -> None:
+    found = planted()
+    assert verdicts(plots.frontier_plot(found)) == ["holds", "holds"]
+    flat = replace(found, by_floor=replace(found.by_floor, share=np.array([0.1, 0.2, 0.3])))
+    assert verdicts(plots.frontier_plot(flat)) == ["does not hold", "does not hold"]
+    assert verdicts(plots.visited_plot(found)) == ["does not hold", "holds"]
+    fewer = replace(found, by_attributes=replace(found.by_attributes, visited=np.array([[9, 1, 1, 2, 1]] * 2)))
+    assert verdicts(plots.visited_plot(fewer)) == ["holds", "holds"]
+    assert verdicts(plots.time_plot(found)) == ["in 1 of 3 cases", "does not hold", "holds"]
+    slow = replace(found, by_attributes=replace(found.by_attributes, seconds=np.array([[1.0, 3, 1, 4, 1]] * 2)))
+    assert verdicts(plots.time_plot(slow))[1:] == ["holds", "does not hold"]
+    plot = plots.bounding_plot(found)
+    assert verdicts(plot) == ["does not hold", "holds"]
+    assert plot.found.startswith(
+        "Branch and bound takes 1 to 5 times the time of brute force, on lattices of up to 100"
+    )
+    worse = np.array([[1.0, 1, 1, 1, 1.2], [1, 1, 1, 1, 1]])
+    quick = replace(
+        found, by_attributes=replace(found.by_attributes, risk=worse, seconds=np.array([[1.0, 3, 1, 4, 0.5]] * 2))
+    )
+    assert verdicts(plots.bounding_plot(quick)) == ["in 2 of 5 cases", "in 4 of 5 cases"]
+    assert "finds 1 to 1.2 times the least risk" in plots.bounding_plot(quick).found
+    unrun = replace(found, by_attributes=replace(found.by_attributes, seconds=np.full((2, 5), np.nan)))
+    assert verdicts(plots.visited_plot(unrun))[0] == "not decided: nothing to compare"
 
 
 def risks(**changed: object) -> RiskUtility:
@@ -439,6 +476,14 @@ def test_sentences_on_risk_and_utility() -> None:
     found = plots.levels_plot(risks(), ["age", "city"]).found
     assert "from 100 % of the height at c = 1 to 31 % at c = 3, never rising for 1 of 2 attributes" in found
     assert found.startswith("The mean level falls from")
+    assert verdicts(plots.risk_utility_plot(risks())) == ["holds", "holds"]
+    assert verdicts(plots.risk_utility_plot(risks(matched_risk=worse))) == ["in 3 of 6 cases", "holds"]
+    falls = risks(matched_risk=np.array([[0.0, 1.0]] * 3))
+    assert verdicts(plots.risk_utility_plot(falls)) == ["holds", "does not hold"]
+    assert verdicts(plots.risk_utility_plot(none)) == ["not decided: nothing to compare"] * 2
+    assert verdicts(plots.levels_plot(risks(), ["age", "city"])) == ["in 3 of 4 cases", "holds"]
+    alike = risks(chosen=np.array([[2.0, 4.0], [1.0, 2.0], [0.5, 1.0]]))
+    assert verdicts(plots.levels_plot(alike, ["age", "city"])) == ["holds", "does not hold"]
     assert "At c = 3 city is generalized most (38 % of its height) and age least (25 %)" in found
 
 
@@ -447,7 +492,21 @@ def test_sentences_on_heuristics() -> None:
         np.array([2, 5]), np.array([[10, 5], [60, 60]]), np.array([8, 8]), np.array([[0, 0], [0.3, 0.004]]),
         np.array([[0.08, 0], [2.5, 0.05]]), np.array([[1, 1], [0.5, 0.9]]), np.ones((2, 2)),
         np.array([[1, 1], [0.002, 0.04]]), np.array([[1, 1, 1], [np.nan, 0.005, 0.006]]),
+        np.array([[0.02, 0], [0.4, 0.01]]), np.array([[2, 2], [0.001, 0.03]]),
     )  # fmt: skip
+    assert planted.sufficient.tolist() == [0, 1]
+    assert verdicts(plots.gap_plot(planted)) == ["does not hold", "does not hold"]
+    exact = replace(planted, mean_gap=np.zeros((2, 2)), greatest_gap=np.full((2, 2), 0.07))
+    assert verdicts(plots.gap_plot(exact)) == ["holds", "holds"]
+    assert verdicts(plots.genetic_time_plot(planted)) == ["does not hold", "holds", "does not hold"]
+    assert "takes 1 times the time of the printed ARUBA. Without probing" in plots.genetic_time_plot(planted).found
+    assert "it takes 2 times as long, and is up to 2 % above the least risk" in plots.genetic_time_plot(planted).found
+    quick = replace(planted, exact_seconds=np.full((2, 3), 9.0))
+    assert verdicts(plots.genetic_time_plot(quick)) == ["holds", "in 1 of 2 cases", "holds"]
+    never = replace(planted, mean_gap=np.ones((2, 2)))
+    assert never.sufficient.tolist() == [-1, -1]
+    assert plots.genetic_time_plot(never).found.endswith("No budget is within 7 % of the least risk in the mean.")
+    assert verdicts(plots.genetic_time_plot(never)) == ["not decided: nothing to compare"] * 3
     found = plots.gap_plot(planted).found
     assert "With 5 attributes, 10 paths × 5 generations are 30 % above the least risk in the mean and 250 %" in found
     assert "60 paths × 60 generations are 0.4 % above the least risk in the mean and 5 % at worst" in found
@@ -472,19 +531,26 @@ def trades(**changed: object) -> TradeOff:
 
 
 def test_sentences_on_models() -> None:
-    found = plots.models_plot(trades()).found
+    found = model_plots.models_plot(trades()).found
     assert "has 30 times the mean risk" in found
     assert "releases 40 % of the records as they are, and of 60 % one attribute or none" in found
-    assert plots.models_plot(trades(utility=np.array([9.0, 9, 1]))).found.startswith("No λ")
-    found = plots.models_time_plot(trades()).found
+    assert verdicts(model_plots.models_plot(trades())) == ["in 2 of 3 cases"]
+    near = trades(threshold_risk=trades().aggregate_risk / 2)
+    assert verdicts(model_plots.models_plot(near)) == ["holds"]
+    assert verdicts(model_plots.models_time_plot(trades())) == ["does not hold"]
+    assert verdicts(model_plots.models_time_plot(trades(seconds=np.array([[1.0, 1, 3, 1, 1]] * 2)))) == ["holds"]
+    assert verdicts(model_plots.bang_bang_plot(trades())) == ["does not hold"]
+    assert verdicts(model_plots.bang_bang_plot(trades(jump=np.array([0.1, 0.8])))) == ["in 1 of 2 cases"]
+    assert model_plots.models_plot(trades(utility=np.array([9.0, 9, 1]))).found.startswith("No λ")
+    found = model_plots.models_time_plot(trades()).found
     assert "with 3 attributes: aggregate, cuts 1 ms, aggregate, enumeration 2 ms, ARUBA, cube not run" in found
     assert "never missed" in found
-    assert "missed the best value 2 times" in plots.models_time_plot(trades(worse=2)).found
+    assert "missed the best value 2 times" in model_plots.models_time_plot(trades(worse=2)).found
     assert len(METHODS) == 5
-    found = plots.bang_bang_plot(trades()).found
+    found = model_plots.bang_bang_plot(trades()).found
     assert "Over 18 decades of λ a record has 2.5 different optima in the mean and 3 at most, of 12" in found
     assert "one jump loses 90 %" in found
-    assert plots.bang_bang_plot(trades(records=0)).found.startswith("No record")
+    assert model_plots.bang_bang_plot(trades(records=0)).found.startswith("No record")
 
 
 # ------------------------------------------------------------------------------------------------ pages and files
@@ -504,6 +570,7 @@ def test_a_panel_as_a_table() -> None:
 def without_times(value: object) -> object:
     if isinstance(value, dict):
         timed = value.get("measured") is True
+        value = {name: item for name, item in value.items() if not (timed and name in ("verdict", "evidence"))}
         return {
             name: without_times(item)
             for name, item in value.items()
@@ -531,7 +598,7 @@ def test_a_run_is_a_function_of_data_and_seed_but_for_times() -> None:
     assert lines == [line for line in two.to_csv().splitlines() if line.endswith(",no")]
     assert len(lines) > 100
     page = render_experiment(one)
-    assert page.count("<svg") == page.count('role="img"') == 10
+    assert page.count("<svg") == page.count('role="img"') == 11
     for plot in one.plots:
         assert draw(plot, prefix="x") == draw(plot, prefix="x")
     assert "Keep inside" not in page

@@ -103,13 +103,26 @@ def verdicts(**changes: object) -> list[str]:
 
 
 def test_claims_hold_here_and_can_fail() -> None:
-    assert verdicts()[:6] == ["holds"] * 6
+    assert verdicts()[:5] == ["holds"] * 5
     assert verdicts(linear=GROWTH.linear[::-1])[0] != "holds"
     assert verdicts(linear=GROWTH.linear[:, ::-1])[1] != "holds"
-    assert verdicts(linear=GROWTH.multiplicative, multiplicative=GROWTH.linear)[2] == "does not hold"
     above = replace(GROWTH.curves, true=GROWTH.curves.estimated[None, :] * np.array([[1.0], [1.1], [1.2]]))
-    assert verdicts(curves=above)[4].startswith("in 2 of 6")
-    assert verdicts(curves=above)[5] == "does not hold"
+    assert verdicts(curves=above)[3].startswith("in 2 of 6")
+    assert verdicts(curves=above)[4] == "does not hold"
+
+
+def of_rules(**changes: object) -> list[str]:
+    return [one.verdict for one in claims("t", GROWTH, replace(RULES, **changes))[5:7]]  # type: ignore[arg-type]
+
+
+def test_claims_on_rules_compare_the_correlation_and_the_falls_with_what_is_printed() -> None:
+    rising = np.arange(20.0)
+    assert of_rules(risk=rising, utility=rising) == ["does not hold", "does not hold"]  # 1 is not 0.858, and no fall
+    one_fall = np.array([*range(10), *range(8, 18)], dtype=np.float64)
+    assert of_rules(risk=rising, utility=one_fall) == ["does not hold", "holds"]
+    noise = np.where(np.arange(20) % 2, 3.5, -3.5)
+    assert 0.83 < np.corrcoef(rising, rising + noise)[0, 1] < 0.9
+    assert of_rules(risk=rising, utility=rising + noise) == ["holds", "does not hold"]
 
 
 def test_the_number_of_points_below_the_line_is_told() -> None:
@@ -134,4 +147,6 @@ def test_the_command_writes_the_same_twice(tmp_path: Path) -> None:
     assert made[0] == made[1]
     told = json.loads(made[0]["dictionaries.json"])
     assert len(told["claims"]) == 8
+    (printed,) = [one for one in told["claims"] if "0.858" in one["claim"]]
+    assert printed["verdict"] == "does not hold", printed["evidence"]
     assert b"What is claimed, and what was found" in made[0]["dictionaries.html"]

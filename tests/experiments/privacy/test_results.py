@@ -33,6 +33,7 @@ from privrisk_spark.kernels.dp.crowd import certificate
 from privrisk_spark.kernels.random.discrete_gaussian import Admission
 from privrisk_spark.reporting.pages import render_experiment
 from privrisk_spark.results.experiment import ExperimentResult
+from privrisk_spark.results.plots import Plot
 
 TABLE = Subject.generated(5, 4_000, 3)
 SCHEMES = public_schemes(TABLE, 40_000)
@@ -192,7 +193,46 @@ def compared(**changed: object) -> Compared:
     return replace(values, **changed)  # type: ignore[arg-type]
 
 
+def verdicts(plot: Plot) -> list[str]:
+    return [verdict for _, verdict in plot.claims]
+
+
+def unsampled_of(**changes: object) -> Unsampled:
+    values = Unsampled(
+        np.array([0.75, 4]), np.array([1, 0.0004]), np.array([[0.2, 0.3], [0.5, 0.5]]),
+        np.array([[0.4, np.nan], [np.nan, np.nan]]), np.array([[0.2, 0.2], [0.5, 0.5]]), np.array([1.02, 3.0]),
+        np.array([[0.5, np.nan], [np.nan, np.nan]]), np.array([[0.6, np.nan], [np.nan, np.nan]]),
+        np.array([np.nan, 0.95, 0.2]),
+    )  # fmt: skip
+    return replace(values, **changes)  # type: ignore[arg-type]
+
+
+def test_claims_on_the_draw_compare_it_with_the_optimum() -> None:
+    theorem = "not decided: no optimum is as large as the theorem asks for"
+    assert verdicts(plots.unsampled_plot(unsampled_of())) == ["does not hold", theorem]
+    near = unsampled_of(whole=np.array([[0.95, 0.9], [0.5, 1]]))
+    assert verdicts(plots.unsampled_plot(near))[0] == "in 3 of 4 cases"
+    met = np.array([[1.0, 2], [0.5, np.nan]])
+    reached = np.array([[0.2, 0.3], [0.1, np.nan]])
+    assert verdicts(plots.unsampled_plot(unsampled_of(condition=met, reached=reached)))[1] == "in 1 of 2 cases"
+    none = np.full((2, 2), np.nan)
+    assert verdicts(plots.unsampled_plot(unsampled_of(condition=none)))[1] == theorem
+    assert verdicts(plots.sampling_plot(compared(), unsampled_of())) == ["in 1 of 2 cases"]
+    assert not plots.epsilon_plot(compared()).claims
+    # The condition of the theorem, by the letter: OPTIMUM >= l k |D| ln(h l) / epsilon'.
+    elements = Elements.of(TABLE, TABLE.drawn(2, 20).tolist())
+    found = unsampled(elements, Fraction(1, 10**9))
+    h = elements.generalizations ** (1 / TABLE.k)
+    t = least_size(0.5, (1 + math.log(0.5)) / 6, generalizations=elements.generalizations, t_f=2, delta=1e-9)
+    scores = np.where(elements.consistent >= t, elements.scores(1.0), 0).max(axis=1).mean()
+    asked = 4 * TABLE.k * 4_000 / ((1 + math.log(0.5)) / 6) * math.log(4 * h)
+    assert found.condition[0, 1] == pytest.approx(scores / asked)
+    assert found.reached[0, 1] >= found.frequent[0, 1]
+    assert found.sampled[5] == pytest.approx(found.frequent[0, 1]), "half of the rows at ε = 1"
+
+
 def test_sentences() -> None:
+    whole = unsampled_of()
     found = plots.epsilon_plot(compared()).found
     assert "At ε = 0.75 the release with a proof publishes 20 % of the rows with precision 0.6" in found
     assert "Algorithm 6, with no guarantee, 50 % with 0.3 at the least t and 0.05 at a random one" in found
@@ -204,20 +244,18 @@ def test_sentences() -> None:
     found = plots.sizes_plot(nothing).found
     assert "At 0.75 rows the release with a proof publishes nothing; Algorithm 6 has no instance." in found
     assert "at 1 of the 1 points" in found
-    found = plots.sampling_plot(nothing).found
+    found = plots.sampling_plot(nothing, whole).found
     assert "No t is admitted with 75 % sampled." in found
     assert "precision 0.5 at every rate it allows; it drops 10 % to 20 % of its sample" in found
-    assert "falls from precision 0.3" in plots.sampling_plot(compared()).found
+    assert "falls from precision 0.3" in plots.sampling_plot(compared(), whole).found
     never = compared(precision=np.array([[0.6, np.nan, np.nan], [0.5, np.nan, np.nan]]))
-    assert plots.sampling_plot(never).found.startswith("No t below |D|")
-    whole = Unsampled(
-        np.array([0.75, 4]), np.array([1, 0.0004]), np.array([[0.2, 0.3], [0.5, 0.5]]),
-        np.array([[0.4, np.nan], [np.nan, np.nan]]), np.array([[0.2, 0.2], [0.5, 0.5]]), np.array([1.02, 3.0]),
-    )  # fmt: skip
+    assert plots.sampling_plot(never, whole).found.startswith("No t below |D|")
     plot = plots.unsampled_plot(whole)
     assert "at most 10 % of the optimum is owed to it. The draw over t-frequent elements has 40 %." in plot.found
     assert "at most 0 % of the optimum is owed to it. The draw over t-frequent elements has no instance." in plot.found
-    assert plot.found.endswith("1.02 times likelier than another at ε = 0.75, 3 times at ε = 4.")
+    assert (
+        "1.02 times likelier than another at ε = 0.75, 3 times at ε = 4. The optimum is at most 0.5 times" in plot.found
+    )
     assert plot.panels[1].title == "λ = 4.0·10⁻⁴"
 
 
@@ -228,6 +266,8 @@ def test_the_worst_case_in_words() -> None:
         np.array([0.05, 0.005]),
     )  # fmt: skip
     found = plots.worst_case_plot(worst).found
+    assert verdicts(plots.worst_case_plot(worst)) == ["does not hold"]
+    assert verdicts(plots.worst_case_plot(replace(worst, chains=worst.claimed))) == ["holds"]
     assert "at least 5.0·10⁻⁵ with 1,000,000 rows, 50 times 1/|D| and 1.0·10⁶ times the hidden term" in found
     assert "(at 300 rows 100 times)" in found
     assert "It is 100 % of h/(|D|(1 − θ₀))" in found

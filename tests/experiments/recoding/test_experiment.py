@@ -74,9 +74,10 @@ def test_generated_data_need_no_policy(experiments: Experiments) -> None:
     assert one["limit"] == expected.limit == 20
     assert [outcome["levels"] for outcome in one["outcomes"]] == [list(of.levels) for of in expected.outcomes]
     np.testing.assert_allclose(one["frontier"]["recoded_risk"], expected.frontier.recoded_risk)
-    assert [claim["verdict"] for claim in document["claims"]] == [
+    listed = [claim for claim in document["claims"] if not claim["claim"].startswith("The lattice can be pruned")]
+    assert [claim["verdict"] for claim in listed] == [
         claim["verdict"] if claim["evidence"].find("CPU time") >= 0 else of.verdict
-        for claim, of in zip(document["claims"], expected.claims, strict=True)
+        for claim, of in zip(listed, expected.claims, strict=True)
     ]
     assert [plot["key"] for plot in document["plots"]] == PLOTS
     lines = list(csv.DictReader((made.directory / "recoding.csv").read_text().splitlines()))

@@ -63,7 +63,7 @@ def test_a_quick_run_writes_page_table_and_figures(tmp_path: Path, monkeypatch: 
     assert [line for line in lines if line["measured"] == "no"] == [line for line in other if line["measured"] == "no"]
     page = (place / "sharing.html").read_text()
     assert page.count("<svg") == page.count("The chart as a table") == len(PLOTS)
-    assert "What Fouad (2012) claims, and what was found" in page
+    assert "What is claimed, and what was found" in page
     assert "never publish" not in page
     identifiers = re.findall(r'\bid="([^"]+)"', page)
     assert len(identifiers) == len(set(identifiers))

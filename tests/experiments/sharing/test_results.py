@@ -92,20 +92,7 @@ def test_speed_is_judged_by_times(shared: Shared) -> None:
         assert claim(slow, claimed, of).verdict == "does not hold"
         assert "takes 1,000 times" in claim(slow, claimed, of).evidence
     still = with_runs(shared, EXACT, seconds=0.0)
-    assert claim(still, claimed, ANY).verdict == "nothing to compare"
-
-
-def test_growth_is_judged_by_times_over_k(shared: Shared) -> None:
-    claimed = "The algorithm is scalable"
-    assert claim(shared, claimed, ANY).verdict == "nothing to compare"
-
-    def grown(power: int) -> Shared:
-        runs = [replace(one, k=k, seconds=1e-3 * k**power) for one in shared.runs for k in (10, 20)]
-        return replace(shared, runs=tuple(runs))
-
-    assert claim(grown(2), claimed, ANY).verdict == "holds"
-    assert "k^2.0 and k^2.0" in claim(grown(2), claimed, ANY).evidence
-    assert claim(grown(4), claimed, ALL).verdict == "does not hold"
+    assert claim(still, claimed, ANY).verdict == "not decided: nothing to compare"
 
 
 @pytest.mark.parametrize("method", [LETTER, LAYERS, LEFT_OUT])
@@ -131,11 +118,8 @@ def test_layers_risks_and_levels_are_counted(shared: Shared) -> None:
     between, none = (with_runs(shared, EXACT, whole=number, nothing=0) for number in (0, exact))
     assert claim(between, "Sharing is no all-or-none", ALL).verdict == "holds"
     assert claim(none, "Sharing is no all-or-none", ALL).verdict == "does not hold"
-    assert claim(shared, "A user decides by it").verdict == "nobody is rejected"
-    assert claim(with_runs(shared, EXACT, nothing=3), "A user decides by it").verdict.startswith("6 of ")
-    assert claim(shared, "Determining", ANY).verdict == "not seen"
-    unproved = with_runs(shared, EXACT, proved=exact - 2)
-    assert claim(unproved, "Determining", ANY).verdict == f"in 2 of {exact} cases"
+    assert claim(shared, "A user decides by it").verdict == "does not hold"
+    assert claim(with_runs(shared, EXACT, nothing=3), "A user decides by it").verdict == "holds"
 
 
 def test_risk_alone_and_the_user_study(shared: Shared) -> None:
@@ -218,7 +202,6 @@ def test_access_control_and_trust(shared: Shared) -> None:
     assert claim(trust(trusted=judged), "One-class").verdict == "does not hold"
     without = tuple(one for one in shared.trust.trusted if one.trust != ONE_CLASS)
     assert not [one for one in trust(trusted=without).claims if one.claim.startswith("One-class")]
-    assert claim(shared, "Shares of the participants").verdict == "holds"
 
 
 def test_every_claim_names_its_place_and_every_plot_its_finding(shared: Shared) -> None:
@@ -230,7 +213,7 @@ def test_every_claim_names_its_place_and_every_plot_its_finding(shared: Shared) 
     keys = [plot.key for plot in shared.plots]
     assert len(set(keys)) == len(keys)
     assert all(plot.found.endswith(".") for plot in shared.plots)
-    assert [one.key for one in told.listings] == ["claims", "decisions", "runs"]
+    assert [one.key for one in told.listings] == ["decisions", "runs"]
     assert told.figures["measured"] == ["seconds"]
     assert not told.notes
 
