@@ -85,4 +85,6 @@ def claims(found: Found) -> tuple[Claim, ...]:
         *of_the_study(found.traded, found.access),
         *of_the_experiment(found.runs, found.evenly),
     )
-    return tuple(Claim(f"{THESIS}, {section}", *rest) for section, *rest in judged)
+    return tuple(
+        Claim(f"{THESIS}, {section}", claim, of, verdict, evidence) for section, claim, of, verdict, evidence in judged
+    )
