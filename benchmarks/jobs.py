@@ -176,7 +176,7 @@ def _measured(name: str, job: Job, data: Path, home: Path, lean: Measured, rows:
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
         ran = _run(name, job, data, home, rows)
-        told = {"seconds": ran.seconds, "peak_mb": ran.peak_mb, "exit": ran.exit_code}
+        told: dict[str, Any] = {"seconds": ran.seconds, "peak_mb": ran.peak_mb, "exit": ran.exit_code}
         told["error"] = ran.errors.strip()[-1000:] if ran.exit_code else ""
         told["stages"] = case_study.stage_seconds(out) if (out / "vault" / "summary.json").exists() else {}
         noted.write_text(json.dumps(told), encoding="utf-8")

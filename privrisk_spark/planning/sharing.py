@@ -283,7 +283,7 @@ def examples_of(rows: Sequence[Mapping[str, Any]], attributes: Sequence[str]) ->
     """Return some written decisions for the report."""
     return tuple(
         PairShown(
-            *(row[of] for of in ("u", "v", "relation", "reason", "status")),
+            **{of: row[of] for of in ("u", "v", "relation", "reason", "status")},
             values={name: row[f"shown_{name}"] for name in attributes},
         )
         for row in rows

@@ -218,14 +218,16 @@ def _private(run_id: str, place: str, manifest: Mapping[str, Any]) -> list[Priva
         return []
     # Before every manifest named its lineage, those did that have admitted cells.
     lineage = manifest.get("lineage", _at(manifest, "admitted", "lineage"))
-    cost = [_at(guarantee, "parameters", "accounting", "basic", name) for name in ("epsilon", "delta")]
+    told = [_at(guarantee, "parameters", "accounting", "basic", name) for name in ("epsilon", "delta")]
+    epsilon, delta = (str(amount) if isinstance(amount, str | int | float) else None for amount in told)
     return [
         PrivateRelease(
             run_id,
             place,
             str(manifest["release_digest"]) if withdrawn else release_digest(manifest),
             lineage if isinstance(lineage, str) else None,
-            *(str(amount) if isinstance(amount, str | int | float) else None for amount in cost),
+            epsilon,
+            delta,
             withdrawn=withdrawn,
         )
     ]

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from privrisk_spark.engine.fingerprints import collect_frame_digest
-from privrisk_spark.errors import CheckError, ReleasedError
+from privrisk_spark.errors import ReleasedError
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.records import Reservation
@@ -239,7 +239,7 @@ def confirm(
     if frame is not None and (recorded is None or recorded.get(FRAME) != frame):
         known = "this vault does not know of which frame" if recorded is None else "of other rows than the given frame"
         cost = "; under dp this charges the budget again" if policy.guarantee.kind == "dp" else ""
-        raise CheckError(
+        raise ReleasedError(
             f"run id {place.run_id} is released already, {known}. Fix: give another run_id to release this frame{cost}."
         )
     if policy.ledger is not None and isinstance(policy.guarantee, DpGuarantee):

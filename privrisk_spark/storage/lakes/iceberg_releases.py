@@ -261,10 +261,11 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
 
     def _files(self, table: Table, date: str | None = None) -> Iterator[DataFile]:
         """Its files; of one date only if it is given and each date has its rows."""
-        snapshot, every = table.current_snapshot(), self.date_column is None or date is None
+        snapshot = table.current_snapshot()
+        day = None if self.date_column is None or date is None else _day(date)
         for manifest in () if snapshot is None else snapshot.manifests(table.io):
             for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
-                if every or entry.data_file.partition[0] == _day(date):
+                if day is None or entry.data_file.partition[0] == day:
                     yield entry.data_file
 
     def _open(self, digest: str, copied: tuple[str, ...]) -> None:
