@@ -14,12 +14,15 @@ import pytest
 from dags import privrisk_status
 from dags.privrisk_status import answer_of, version_of
 from privrisk_spark.runs.progress import write_status
+from privrisk_spark.storage.locations import locate
+from privrisk_spark.storage.ownership import claim
 
 RUN = "visits-2026-11-21"
 
 
 @pytest.fixture
 def status(tmp_path: Path) -> Path:
+    claim(locate(str(tmp_path), key="output.vault"), "output.vault", "vault")
     return tmp_path / "status.json"
 
 
