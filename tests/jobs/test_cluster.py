@@ -146,7 +146,7 @@ def held_against(local: Ran, store: ObjectStore) -> None:
     documents = {
         f"out/releases/cluster/{name}" for name in ("checks.json", "dictionary.json", "manifest.json", "report.html")
     }
-    assert left == {"out/manifest.json", *documents, *found}
+    assert left == {"out/.privrisk.json", "out/manifest.json", *documents, *found}
 
 
 def test_workers_that_share_no_disk_with_the_driver(

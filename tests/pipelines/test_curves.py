@@ -180,7 +180,13 @@ def test_the_figures_are_those_of_the_kernel(
 def test_files_for_a_program_and_for_a_person(curves: Curves, policy: Path) -> None:
     ran = curves(str(policy), "--shares", "3", "--run-id", "one")
     assert ran.code == 0, ran.err
-    assert {p.name for p in ran.directory.iterdir()} == {"curves.json", "curves.csv", "curves.html", "status.json"}
+    assert {p.name for p in ran.directory.iterdir()} == {
+        ".privrisk.json",
+        "curves.json",
+        "curves.csv",
+        "curves.html",
+        "status.json",
+    }
     assert stat.S_IMODE(ran.directory.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in ran.directory.iterdir()} == {0o600}
     status = json.loads((ran.directory / "status.json").read_text())

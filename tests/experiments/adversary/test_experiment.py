@@ -81,7 +81,7 @@ def test_generated_data_need_no_policy(on_generated_data: tuple[Result, Path], t
     made, output = on_generated_data
     assert made.exit_code == 0, made.stderr
     assert "never publish" not in made.stdout
-    names = {"adversary.json", "adversary.csv", "adversary.html", "status.json"}
+    names = {".privrisk.json", "adversary.json", "adversary.csv", "adversary.html", "status.json"}
     assert {path.name for path in output.iterdir()} == names
     assert stat.S_IMODE(output.stat().st_mode) == 0o700
     document = json.loads((output / "adversary.json").read_text())

@@ -101,7 +101,7 @@ def test_generated_data_need_no_policy(on_generated_data: Made, tmp_path: Path) 
     made = on_generated_data
     assert made.code == 0, made.err
     assert "never publish" not in made.out
-    names = {"deciding.json", "deciding.csv", "deciding.html", "status.json"}
+    names = {".privrisk.json", "deciding.json", "deciding.csv", "deciding.html", "status.json"}
     assert {path.name for path in made.directory.iterdir()} == names
     assert stat.S_IMODE(made.directory.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in made.directory.iterdir()} == {0o600}
@@ -239,7 +239,7 @@ def test_an_engine_failure_is_told_and_leaves_no_scratch(
     monkeypatch.setattr(experiment, "run_on", fail)
     made = experiments()
     assert made.code == 3
-    assert {path.name for path in made.directory.iterdir()} == {"status.json"}
+    assert {path.name for path in made.directory.iterdir()} == {".privrisk.json", "status.json"}
     assert json.loads((made.directory / "status.json").read_text())["code"] == 3
 
 

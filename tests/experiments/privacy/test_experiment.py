@@ -41,7 +41,13 @@ def test_generated_data_need_no_policy(tmp_path: Path) -> None:
         made = experiments(output)
     assert made.exit_code == 0, made.stderr
     assert "never publish" not in made.stdout
-    assert {path.name for path in output.iterdir()} == {"privacy.json", "privacy.csv", "privacy.html", "status.json"}
+    assert {path.name for path in output.iterdir()} == {
+        ".privrisk.json",
+        "privacy.json",
+        "privacy.csv",
+        "privacy.html",
+        "status.json",
+    }
     assert stat.S_IMODE(output.stat().st_mode) == 0o700
     document = json.loads((output / "privacy.json").read_text())
     assert document["sizes"] == {"rows": 1500, "large": 3000, "attributes": 3, "records": 3, "runs": 1, "seed": 9}

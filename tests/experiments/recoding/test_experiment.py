@@ -65,7 +65,7 @@ def test_generated_data_need_no_policy(experiments: Experiments) -> None:
     made = experiments("--suppressed=10")
     assert made.code == 0, made.err
     assert "never publish" not in made.out
-    names = {"recoding.json", "recoding.csv", "recoding.html", "status.json"}
+    names = {".privrisk.json", "recoding.json", "recoding.csv", "recoding.html", "status.json"}
     assert {path.name for path in made.directory.iterdir()} == names
     document = made.document
     assert document["sizes"] == {"rows": 200, "attributes": 3, "records": 40, "suppressed": 10, "seed": 9}

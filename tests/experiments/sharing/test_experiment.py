@@ -45,7 +45,13 @@ def test_a_quick_run_writes_page_table_and_figures(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(diffusing, "NETWORKS", (16, 32))
     first, second = (run("--quick", output=tmp_path / name) for name in ("one", "two"))
     place = tmp_path / "one"
-    assert {path.name for path in place.iterdir()} == {"sharing.json", "sharing.csv", "sharing.html", "status.json"}
+    assert {path.name for path in place.iterdir()} == {
+        ".privrisk.json",
+        "sharing.json",
+        "sharing.csv",
+        "sharing.html",
+        "status.json",
+    }
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert without_times(first) == without_times(second)
     assert first["sizes"] == {"users": 1000, "pairs": 60, "attributes": 20, "seed": 2012}
