@@ -112,7 +112,8 @@ def _readme(spark: SparkSession) -> dict[str, Any]:
     """A table of the reader's own, of which a sentence makes a policy, and the seven rows as a frame."""
     _visits(spark)
     ran("privrisk init visits.parquet --out visits")
-    (rows,) = [text for one in BLOCKS for name, text in here_documents(one.text) if name == "patients.csv"]
+    readme = [one.text for one in BLOCKS if one.document == "README"]
+    (rows,) = [text for one in readme for name, text in here_documents(one) if name == "patients.csv"]
     Path("seven.csv").write_text(rows)
     return {"df": spark.read.csv(str(Path("seven.csv").absolute()), sep=";", header=True)}
 

@@ -91,7 +91,7 @@ def test_a_release_by_risk_is_noted_in_the_lineage_it_names(
         patch.setitem(BY_KIND, "risk", lambda run: pytest.fail("it went to work"))
         for options, root, message in (
             (("--run-id", "r1"), tmp_path / "elsewhere", "What differs: output.path"),
-            (("--run-id", "r2", other), None, "the policy's table is that of the lineage 'small'"),
+            (("--run-id", "r2", other), None, "the policy's table, or a file of it, is that of the lineage 'small'"),
         ):
             refused = privrisk(str(small), *options, **({} if root is None else {"root": root}))
             assert refused.code == 1, refused.err
