@@ -339,4 +339,5 @@ def test_every_other_command_where_nothing_is_shared(
     assert not [entry.name for entry in store.entries() if "scratch" in entry.name]
     assert not list(store.entries("handed"))
     left = {path.relative_to(disk).as_posix() for path in disk.rglob("*") if path.is_file()}
-    assert left == {"asked.json", "asked.ended", "scheme/scheme.json", "scheme/status.json"}, "the rest is in the store"
+    scheme = {f"scheme/{name}" for name in (".privrisk.json", "scheme.json", "status.json")}
+    assert left == {"asked.json", "asked.ended", *scheme}, "the rest is in the store"

@@ -85,7 +85,12 @@ def test_the_whole_audit_of_the_mechanism(tmp_path: Path) -> None:
     page = (place / "audit.html").read_text()
     assert "Nothing was flagged" in page
     assert "law of the certificate" in page
-    assert sorted(path.name for path in place.iterdir()) == ["audit.html", "audit.json", "status.json"]
+    assert sorted(path.name for path in place.iterdir()) == [
+        ".privrisk.json",
+        "audit.html",
+        "audit.json",
+        "status.json",
+    ]
     assert not list(tmp_path.glob("out*"))
     assert not (tmp_path / "ledger.db").exists()
 
