@@ -245,8 +245,11 @@ def placed(policy: written.Policy, path: Path | str, vault: Path | str) -> writt
     ConfigError
         If no release can be made by it.
     """
-    places = {"path": str(path), "vault": str(vault)}
-    output = written.Output(**places) if policy.output is None else policy.output.model_copy(update=places)
+    # A text may be an absolute path that knows how it was written: str() would drop that.
+    texts = {name: at if isinstance(at, str) else str(at) for name, at in (("path", path), ("vault", vault))}
+    output = written.Output(**texts)
+    if policy.output is not None:
+        output = policy.output.model_copy(update={"path": output.path, "vault": output.vault})
     complete = policy.model_copy(update={"output": output})
     faults = list(impossible(complete, releasing=True))
     if faults:

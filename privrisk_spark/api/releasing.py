@@ -202,7 +202,7 @@ def release(
         private = PrivateDirectory() if None in wanted.values() else None
         try:
             places = {
-                name: str(private.path / name) if where is None and private is not None else str(where)
+                name: private.path / name if where is None and private is not None else where or ""
                 for name, where in wanted.items()
             }
             asked = placed(with_frame(policy, table is not None), places["output"], places["vault"])
@@ -278,7 +278,7 @@ def withdraw(
     places = (output or (found and found.path), vault or (found and found.vault))
     if places[0] is None or places[1] is None:
         raise ConfigError([Fault("output", "is required: name the path and the vault of the release")])
-    asked = placed(policy, str(places[0]), str(places[1]))
+    asked = placed(policy, places[0], places[1])
     today = dt.datetime.now(dt.UTC).date()
     return withdrawal.withdraw(asked, check_run_id(run_id), reason=reason, today=today)
 

@@ -27,6 +27,8 @@ from pydantic import (
     PlainSerializer,
     SerializerFunctionWrapHandler,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     field_validator,
     model_serializer,
     model_validator,
@@ -44,8 +46,14 @@ def _as_written(path: str) -> str:
     return path.written if isinstance(path, AbsolutePath) else path
 
 
+def _keep_absolute(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """Keep an absolute path, because validation as a text drops how it was written."""
+    return value if isinstance(value, AbsolutePath) else handler(value)
+
+
+KEEP_ABSOLUTE = WrapValidator(_keep_absolute)
 AS_WRITTEN = PlainSerializer(_as_written, return_type=str)
-PathText = Annotated[str, Field(min_length=1), AfterValidator(AbsolutePath.of), AS_WRITTEN]
+PathText = Annotated[str, Field(min_length=1), AfterValidator(AbsolutePath.of), KEEP_ABSOLUTE, AS_WRITTEN]
 """A path or URI: absolute for who uses it, and dumped as it is written."""
 
 

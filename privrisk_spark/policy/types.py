@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from privrisk_spark.hierarchies.scales import no_truth
-from privrisk_spark.hierarchies.text import AS_WRITTEN
+from privrisk_spark.hierarchies.text import AS_WRITTEN, KEEP_ABSOLUTE
 from privrisk_spark.storage.locations import AbsolutePath
 
 
@@ -98,9 +98,9 @@ NonNegativeExact = Annotated[Decimal, Field(ge=0), NUMBER, EXACT]
 PositiveExact = Annotated[Decimal, Field(gt=0), NUMBER, EXACT]
 Delta = Annotated[Decimal, Field(gt=0, lt=1), NUMBER, EXACT]
 
-LedgerUrl = Annotated[Text, _after("sqlite:///"), AS_WRITTEN]
+LedgerUrl = Annotated[Text, _after("sqlite:///"), KEEP_ABSOLUTE, AS_WRITTEN]
 KeyReference = Annotated[
-    Annotated[str, Field(pattern=r"^(env|file):.+$"), _after("file:"), AS_WRITTEN] | None,
+    Annotated[str, Field(pattern=r"^(env|file):.+$"), _after("file:"), KEEP_ABSOLUTE, AS_WRITTEN] | None,
     Field(
         description="Release key by reference, 'env:NAME' or 'file:PATH' (64 hex digits); null: made and destroyed.",
     ),

@@ -13,8 +13,10 @@ import pytest
 from policies import RISK, changed
 from pydantic import BaseModel, TypeAdapter
 
+from privrisk_spark.api.policies import placed
 from privrisk_spark.hierarchies.text import AS_WRITTEN
-from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.policy import LedgerPolicy, Policy
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.storage.locations import AbsolutePath
 
@@ -62,6 +64,10 @@ def texts() -> Iterator[tuple[str, Any]]:
                 yield key, field
 
 
+def adapter_of(field: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation)
+
+
 def is_absolute(field: Any) -> bool:
     """Whether a key's type makes paths absolute, and dumps them as they are written."""
     annotation = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
@@ -91,8 +97,7 @@ def test_text_key_whose_description_mentions_files_is_a_path_or_listed(key: str)
 def test_path_key_after_a_change_of_directory_is_the_same_place(
     key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    field = PATHS[key]
-    adapter = TypeAdapter(Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation)
+    adapter = adapter_of(PATHS[key])
     prefix = next((prefix for name, prefix in PREFIXES.items() if key.endswith(name)), "")
     (tmp_path / "first").mkdir()
     monkeypatch.chdir(tmp_path / "first")
@@ -122,3 +127,31 @@ def test_policy_dumps_no_path_of_this_machine(tmp_path: Path, monkeypatch: pytes
     assert first.table.path != second.table.path
     assert first.canonical() == second.canonical()
     assert str(tmp_path) not in second.model_dump_json()
+
+
+def test_placed_policy_with_relative_paths_has_one_digest_in_every_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = {"path": "out", "vault": "vault"}
+    digests = set()
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        policy = parse({**changed(RISK), "output": output})
+        own, given = placed(policy, policy.places.path, policy.places.vault), placed(policy, "out", Path("vault"))
+        digests |= {policy.canonical(), own.canonical(), given.canonical()}
+        assert own.places.path == given.places.path == f"{tmp_path}/{name}/out"
+    assert len(digests) == 1
+
+
+def test_path_of_a_validated_part_stays_as_written_when_it_is_validated_again() -> None:
+    kinds: list[tuple[type[BaseModel], str, str]] = [
+        (Table, "path", "data/t.csv"),
+        (LedgerPolicy, "url", "sqlite:///ledger.db"),
+    ]
+    for kind, key, text in kinds:
+        adapter = adapter_of(kind.model_fields[key])
+        once = adapter.validate_python(text)
+        again = adapter.validate_python(once)
+        assert again == once
+        assert adapter.dump_python(again) == text
