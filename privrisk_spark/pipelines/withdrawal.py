@@ -63,7 +63,9 @@ def withdraw(policy: Policy, run_id: str, *, reason: str, today: dt.date) -> Wit
         place.vault.forget(place.slug)
         lineage = None if policy.guarantee.kind != "dp" or policy.ledger is None else policy.ledger.lineage
         destroy_key(place.vault.keys, run_id, lineage=None if lineage is None else lineage_name(lineage))
-        if read_status(place.vault.status, run_id).get("run_id") == run_id:
+        status = read_status(place.vault.status, run_id)
+        others = status.get("phase") == "published" and status.get("message") != f"release at {place.target}"
+        if status.get("run_id") == run_id and not others:
             write_status(
                 place.vault.status, run_id, phase="withdrawn", code=0, message=f"withdrawn from {place.target}"
             )

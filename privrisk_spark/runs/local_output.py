@@ -143,7 +143,7 @@ class LocalOutput:
         if manifest is not None:
             stone = self.root / WITHDRAWN / f"{run_id}.json"
             permissions.make_public(stone.parent, "output.path")
-            write_json(stone, tombstone(manifest, today), published=business_time({"date": today.isoformat()}))
+            write_json(stone, tombstone(run_id, manifest, today), published=business_time({"date": today.isoformat()}))
             sync(stone.parent)
             self._bury(run_id)
         return self.withdrawn(run_id)

@@ -151,7 +151,7 @@ class ObjectOutput:
         self._settle(self.current())
         manifest = self._manifest(_of(run_id))
         if manifest is not None:
-            self._store.write(_stone(run_id), _text(tombstone(manifest, today)))
+            self._store.write(_stone(run_id), _text(tombstone(run_id, manifest, today)))
         if self.withdrawn(run_id) is not None:
             self._bury(run_id)
         return self.withdrawn(run_id)

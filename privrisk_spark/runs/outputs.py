@@ -170,11 +170,13 @@ def parsed_manifest(content: bytes, place: Location) -> dict[str, Any]:
     return found
 
 
-def tombstone(manifest: Mapping[str, Any], today: dt.date) -> dict[str, Any]:
+def tombstone(run_id: str, manifest: Mapping[str, Any], today: dt.date) -> dict[str, Any]:
     """Return what is left of a release that is withdrawn.
 
     Parameters
     ----------
+    run_id : str
+        Of the release, by its place: the manifest of a copy names another one.
     manifest : mapping
     today : date
         When it is withdrawn.
@@ -190,7 +192,7 @@ def tombstone(manifest: Mapping[str, Any], today: dt.date) -> dict[str, Any]:
     if isinstance(guarantee, dict):
         accounting = (guarantee.get("parameters") or {}).get("accounting")
         kept["guarantee"] = {"kind": guarantee.get("kind"), "parameters": {"accounting": accounting}}
-    return {**kept, "release_digest": release_digest(manifest), "withdrawn": today.isoformat()}
+    return {**kept, "run_id": run_id, "release_digest": release_digest(manifest), "withdrawn": today.isoformat()}
 
 
 def number_of(manifest: Mapping[str, Any]) -> int:

@@ -43,7 +43,7 @@ from privrisk_spark.storage.temporary import held_directory, of_this_user
 
 __all__ = [
     "HISTORY", "IN_STORE", "PARTS", "PUBLISHED", "REMEMBERED", "STAGING", "DirectoryVault", "StoreVault", "Vault",
-    "vault_at",
+    "slug_of", "vault_at",
 ]  # fmt: skip
 
 HISTORY: Final = "history"
@@ -163,6 +163,11 @@ class Vault(Protocol):
         """Know that there are none any more."""
 
 
+def slug_of(run_id: str, output: str) -> str:
+    """Return the name of what a run leaves in a vault that may serve several outputs, with runs of one id."""
+    return f"{run_id}~{hashlib.sha256(output.encode()).hexdigest()[:8]}"
+
+
 def vault_at(text: str) -> Vault:
     """Return the vault that a policy's ``output.vault`` names.
 
@@ -239,9 +244,7 @@ class DirectoryVault:
 
     def left_at(self, of: str, release: str | None) -> Location | None:  # noqa: ARG002
         """Return the directory, if the last run was this one."""
-        summary = self.read("summary.json")
-        of_this = summary is not None and json.loads(summary).get("run_id") == of.rpartition("~")[0]
-        return self.location if of_this else None
+        return self.location if self._is_of(of, "summary.json") else None
 
     def keep(self, of: str, attempt: str, release: str) -> None:
         """Do nothing: what is in the directory is kept."""
@@ -254,7 +257,14 @@ class DirectoryVault:
         if self.left_at(of, None) is not None:
             for name in _LEFT:
                 directories.remove(self.path / name)
-        directories.remove(self.path / "requests" / f"{of.rpartition('~')[0]}.json")
+        request = f"requests/{of.rpartition('~')[0]}.json"
+        if self._is_of(of, request):
+            directories.remove(self.path / request)
+
+    def _is_of(self, of: str, name: str) -> bool:
+        """Tell whether a document is of a run: several outputs may share the vault, and have runs of one id."""
+        run_id, found = of.rpartition("~")[0], json.loads(self.read(name) or b"{}")
+        return found.get("run_id", run_id) == run_id and slug_of(run_id, found.get("output.path", "")) == of
 
     def note_scratch(self, name: str, place: Location) -> None:
         """Do nothing: the attempt's own directory, which stays, has a note."""

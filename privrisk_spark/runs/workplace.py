@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import uuid
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,7 @@ from privrisk_spark.runs.local_output import LocalOutput
 from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.outputs import MANIFEST, Output
 from privrisk_spark.runs.sealing import release_digest
-from privrisk_spark.runs.vaults import HISTORY, STAGING, Vault
+from privrisk_spark.runs.vaults import HISTORY, STAGING, Vault, slug_of
 from privrisk_spark.storage import directories, permissions
 from privrisk_spark.storage.documents import write_json
 from privrisk_spark.storage.locations import Location, locate
@@ -85,7 +84,7 @@ class Workplace:
     @property
     def slug(self) -> str:
         """Name of what the run leaves in the vault; one vault may serve several outputs, with runs of one id."""
-        return f"{self.run_id}~{hashlib.sha256(str(self.output).encode()).hexdigest()[:8]}"
+        return slug_of(self.run_id, str(self.output))
 
     @property
     def target(self) -> Location:

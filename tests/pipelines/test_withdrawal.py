@@ -68,9 +68,10 @@ def release(root: Path, run_id: str) -> None:
         for name in ("decisions", "classes", "history/" + place.slug):
             (place.private / name).mkdir(parents=True, exist_ok=True)
             (place.private / name / "part").write_text(f"of {run_id}")
-        write_json(place.private / "summary.json", {"run_id": run_id})
+        write_json(place.private / "summary.json", {"run_id": run_id, "output.path": str(place.output)})
+        place.record_request({"policy": "digest"})
         place.commit(manifest)
-        write_status(place.vault.status, run_id, phase="published", code=0, message="")
+        write_status(place.vault.status, run_id, phase="published", code=0, message=f"release at {place.target}")
 
 
 def policy(root: Path) -> Path:
@@ -226,3 +227,28 @@ def test_withdraw_at_another_place_than_the_ledger_knows_is_refused(root: Path):
     assert told.exit_code == 1
     assert (root / "copy" / "releases" / "r2").exists()
     assert Ledger(f"sqlite:///{root}/ledger.db").balance("small").spent_epsilon == Decimal(2)
+
+
+def test_withdraw_leaves_what_another_output_has_in_the_same_vault_under_the_same_run_id(root: Path):
+    vault = vault_at(str(root / "vault"))
+    other = Workplace(output_at(str(root / "other")), vault, "r2")
+    with other.held():
+        write_json(other.private / "summary.json", {"run_id": "r2", "output.path": str(other.output)})
+        other.record_request({"policy": "digest"})
+        write_status(vault.status, "r2", phase="published", code=0, message=f"release at {other.target}")
+    assert withdraw(root, "r2").exit_code == 0
+    assert other.left_at is not None
+    assert other.recorded_request() == {"policy": "digest"}
+    assert json.loads((root / "vault" / "status.json").read_text())["phase"] == "published"
+
+
+def test_withdraw_of_a_copied_release_buries_only_the_copy(root: Path):
+    output = output_at(str(root / "out"))
+    shutil.copytree(root / "out" / "releases" / "r1", root / "out" / "releases" / "r1-copy")
+    with output.held():
+        stone = output.withdraw("r1-copy", dt.date(2026, 12, 1))
+    assert stone is not None
+    assert stone["run_id"] == "r1-copy"
+    with output.held():
+        assert output.published("r1") is not None
+    assert not (root / "out" / "releases" / "r1-copy").exists()

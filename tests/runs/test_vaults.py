@@ -58,10 +58,14 @@ def names(store: ObjectStore) -> list[str]:
     return [entry.name for entry in store.entries()]
 
 
+def _summary(place: Workplace) -> str:
+    return json.dumps({"run_id": place.run_id, "output.path": str(place.output)})
+
+
 def run(place: Workplace, content: str = "", **files: str) -> None:
     """Leave files in the vault, and publish something."""
     with place.held():
-        for name, text in {**files, "summary.json": json.dumps({"run_id": place.run_id})}.items():
+        for name, text in {**files, "summary.json": _summary(place)}.items():
             path = place.private / name.replace("__", "/")
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)

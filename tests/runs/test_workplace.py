@@ -363,7 +363,7 @@ def test_the_snapshot_is_that_of_the_run_or_unrecorded(tmp_path):
     assert place.left("report.html") is None
     place.private.mkdir()
     (place.private / "report.html").write_text("exact")
-    write_json(place.private / "summary.json", {"run_id": "run"})
+    write_json(place.private / "summary.json", {"run_id": "run", "output.path": str(place.output)})
     assert place.left("report.html") == b"exact"
     write_json(place.private / "summary.json", {"run_id": "later"})
     assert place.left("report.html") is None

@@ -167,13 +167,16 @@ def commit_to_lake(policy: Policy, place: Workplace, manifest: Mapping[str, Any]
 
 
 def _releases(output: Output) -> Iterator[str]:
-    """Digests of what has been released to an output, the newest first."""
+    """Give the digests of all releases of an output, the current one first, and those that were withdrawn."""
     current = output.current()
     if current is not None:
         yield release_digest(current)
     with suppress(CheckError):
         for _, manifest in output.manifests():
             yield release_digest(manifest)
+    # A table holds the rows of a withdrawn release until the next release replaces them.
+    for stone in output.tombstones():
+        yield stone["release_digest"]
 
 
 def _files(place: Workplace, manifest: Mapping[str, Any]) -> tuple[Path, ...]:

@@ -73,7 +73,7 @@ def write_vault_report(run: Run, report: Report, *, plan: str, snapshot: str, re
     write_json(vault / "checks.json", [check.to_dict() for check in report.checks])
     write_text(vault / "report.html", render(report))
     figures = summary(run.policy, report, plan=plan, snapshot=snapshot, seconds=run.progress.seconds, read=read)
-    write_json(vault / "summary.json", figures)
+    write_json(vault / "summary.json", {**figures, "output.path": str(run.place.output)})
 
 
 def stage_documents(

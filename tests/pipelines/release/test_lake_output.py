@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 from collections.abc import Callable
@@ -17,12 +18,18 @@ import pyiceberg.catalog
 import pytest
 import small_release
 from deltalake import DeltaTable, write_deltalake
+from policies import RISK
 from product import Privrisk, Ran
 from pyiceberg.utils.config import Config
 from pyspark.sql import SparkSession
 
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.errors import EngineError
+from privrisk_spark.pipelines.release import lake_output
+from privrisk_spark.policy.reading import parse
+from privrisk_spark.runs.local_output import LocalOutput
+from privrisk_spark.runs.sealing import release_digest, sealed
+from privrisk_spark.runs.vaults import DirectoryVault
 from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.storage.lakes.delta_releases import DeltaReleases
 from privrisk_spark.storage.lakes.iceberg_releases import IcebergReleases
@@ -425,3 +432,21 @@ def test_release_warns_of_rows_that_another_program_added(
     assert said not in first.err
     third = released(privrisk, "risk", table, tmp_path / "x", of.key(), run_id="r3")
     assert said not in third.err, "the rows are replaced"
+
+
+def test_check_lake_after_the_release_it_holds_was_withdrawn_knows_that_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known: set[str] = set()
+
+    class Table:
+        def check(self, releases: Callable[[], Any], _columns: Any) -> None:
+            known.update(releases())
+
+    place = Workplace(LocalOutput(tmp_path / "out"), DirectoryVault(tmp_path / "vault"), "r1")
+    with place.held():
+        manifest = place.commit(sealed({"run_id": "r1", "date": "2026-11-20", "data": {"files": []}}, place.staging))
+        place.output.withdraw("r1", dt.date(2026, 12, 1))
+    monkeypatch.setattr(lake_output, "lake_of", lambda policy: Table())
+    lake_output.check_lake(parse(RISK), place.output)
+    assert known == {release_digest(manifest)}
