@@ -138,6 +138,31 @@ def earlier_releases(policy: Policy, *, own: Location | None) -> tuple[EarlierRe
     return _in_order(found.values())
 
 
+def key_to_remember(vault: Location) -> bytes:
+    """Return the key under which a vault keeps digests of record ids; it is drawn before the first release.
+
+    Parameters
+    ----------
+    vault : Location
+
+    Raises
+    ------
+    ConfigError
+        If the vault remembers releases and has lost their key: a new one would find no record of theirs again.
+    EngineError
+        If the key is damaged.
+    """
+    return _key_of(vault, key="output.vault", draw=not any(True for _ in open_store(vault).entries(HISTORY)))
+
+
+def _key_of(vault: Location, *, key: str, draw: bool) -> bytes:
+    try:
+        return history_key(vault_at(str(vault)).keys, draw=draw)
+    except FileNotFoundError:
+        rule = f"'{vault}' has lost the key of its history (keys/~history.key): restore it from a copy"
+        raise ConfigError([Fault(key, rule)]) from None
+
+
 def _in_order(releases: Iterable[EarlierRelease]) -> tuple[EarlierRelease, ...]:
     return tuple(sorted(releases, key=lambda one: (one.date, one.run_id, one.manifest)))
 
@@ -162,11 +187,7 @@ def _remembered(vault: Location, *, key: str) -> list[EarlierRelease]:
             runs.setdefault(parts[1], []).append(parts[2])
     if not runs:
         return []
-    try:
-        secret = history_key(vault_at(str(vault)).keys, draw=False)
-    except FileNotFoundError:
-        rule = f"'{vault}' has lost the key of its history (keys/~history.key): restore it from a copy"
-        raise ConfigError([Fault(key, rule)]) from None
+    secret = _key_of(vault, key=key, draw=False)
     found = []
     for of, names in sorted(runs.items()):
         place = vault.below(f"{HISTORY}/{of}")

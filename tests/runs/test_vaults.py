@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.errors import BudgetError, BusyError, CheckError, ConfigError
-from privrisk_spark.planning.history import earlier_releases
+from privrisk_spark.planning.history import earlier_releases, key_to_remember
 from privrisk_spark.runs import vaults
 from privrisk_spark.runs.keystore import destroy_key, history_key, pin_snapshot, release_key
 from privrisk_spark.runs.local_output import LocalOutput
@@ -27,6 +27,7 @@ from privrisk_spark.runs.witnesses import Witness, look, record_witness
 from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
+from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.ownership import MARKER
 from privrisk_spark.storage.store import StorageError
 
@@ -396,3 +397,18 @@ def test_an_output_and_a_vault_of_a_store_are_looked_at_alike(vault: StoreVault)
     record_witness(vault, Witness("census", "r1", "/out", 2, "ab"))
     assert look(ObjectOutput(vault.location)).witnesses == look(vault).witnesses
     assert len(look(vault).witnesses) == 1
+
+
+def test_key_to_remember_of_a_vault_that_lost_it_is_refused_and_not_drawn_again(either: Vault, tmp_path: Path) -> None:
+    place = place_of(either, tmp_path)
+    with place.held():
+        first = key_to_remember(either.location)
+        assert key_to_remember(either.location) == first
+        records = place.scratch / "remembered"
+        (records / "records").mkdir(parents=True)
+        (records / "records" / "part-0").write_text("digests")
+        place.remember(records, {"manifest": "d" * 64})
+        assert key_to_remember(either.location) == first
+        open_store(either.location).remove("keys/~history.key")
+        with pytest.raises(ConfigError, match=r"output.vault: '.*' has lost the key of its history"):
+            key_to_remember(either.location)

@@ -21,13 +21,13 @@ from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import scan, scan_parts
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.pipelines.release.opened import Opened, Run
+from privrisk_spark.planning.history import key_to_remember
 from privrisk_spark.planning.recoding import shares_of
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts
 from privrisk_spark.results.release import Check
-from privrisk_spark.runs.keystore import history_key
 from privrisk_spark.runs.vaults import PARTS
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude
 from privrisk_spark.stages.deciding.sampled import Sample, Sampling
@@ -126,7 +126,7 @@ def conclude_rows(
     conclusion = replace(conclusion, valued=valued)
     if policy.history is not None:
         paths = tuple(path_fingerprints(hierarchy) for hierarchy in hierarchies.values())
-        secret = history_key(run.place.vault.keys, draw=True)
+        secret = key_to_remember(run.place.vault.location)
         remembered_parts = scratch.directory("remembered-parts")
         conclusion = replace(conclusion, remembered=remembered_parts, paths=paths, secret=secret)
     parts = scratch.collect_parts(conclude(rows, decide_chunk, conclusion))
