@@ -82,8 +82,11 @@ def create(
     """
     with told_errors():
         from privrisk_spark.ledger.ledger import Ledger
+        from privrisk_spark.planning.budget import claim_vault_of_ledger
 
-        _, address = place(policies, url, overrides, date)
+        policy, address = place(policies, url, overrides, date)
+        if policy is not None:
+            claim_vault_of_ledger(policy)
         ledger = Ledger(address)
         ledger.create()
     echo("The ledger is there.")

@@ -20,6 +20,7 @@ from privrisk_spark.ledger.composition import charged_events, composed_epsilon
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.losses import ReleaseEvents, basic
 from privrisk_spark.ledger.records import Balance, Reservation
+from privrisk_spark.ledger.urls import file_of
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import RunCost, cost_of
 from privrisk_spark.planning.mechanism import Mechanism, losses_of
@@ -27,10 +28,13 @@ from privrisk_spark.policy.policy import Accounting, LedgerPolicy, Policy
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.witnesses import Seen, look
 from privrisk_spark.runs.workplace import output_at
+from privrisk_spark.storage.directories import resolved
+from privrisk_spark.storage.locations import Location
 
 __all__ = [
     "Forecast",
     "balance_document",
+    "claim_vault_of_ledger",
     "forecast",
     "ledger_of",
     "reserve",
@@ -69,6 +73,26 @@ def ledger_of(policy: Policy) -> LedgerPolicy:
 def seen_of(policy: Policy) -> Seen:
     """Return what output and vault of a policy know of its ledger."""
     return Seen() if policy.output is None else look(output_at(policy.output.path), vault_at(policy.output.vault))
+
+
+def claim_vault_of_ledger(policy: Policy) -> None:
+    """Mark the vault before a ledger file is made in it: releases refuse a vault that has files and no marker.
+
+    Parameters
+    ----------
+    policy : Policy
+
+    Raises
+    ------
+    PlaceError
+        If the directory of the vault holds files of other programs.
+    """
+    file = file_of(ledger_of(policy).url)
+    if file is None or policy.output is None:
+        return
+    vault = vault_at(policy.output.vault)
+    if Location("file", "", str(resolved(file))).lies_in(vault.location):
+        vault.claim()
 
 
 def run_cost(policy: Policy, run_id: str, date: dt.date) -> RunCost:
@@ -254,6 +278,7 @@ def reserve(policy: Policy, run_id: str, date: dt.date) -> Reservation:
         As `forecast`.
     """
     cost, seen = run_cost(policy, run_id, date), seen_of(policy)
+    claim_vault_of_ledger(policy)
     return Ledger(ledger_of(policy).url).reserve(**cost.arguments(), seen=seen)
 
 

@@ -10,7 +10,7 @@ from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.reconciliation import Lost
 from privrisk_spark.ledger.records import Balance, Run
 from privrisk_spark.ledger.request import lineage_name
-from privrisk_spark.planning.budget import ledger_of, seen_of
+from privrisk_spark.planning.budget import claim_vault_of_ledger, ledger_of, seen_of
 from privrisk_spark.planning.identity import table_identity
 from privrisk_spark.planning.reconciliation import places_named
 from privrisk_spark.policy.policy import Policy
@@ -102,6 +102,7 @@ def move(policy: Policy, *, reason: str, beside: Sequence[str] = ()) -> str:
     """
     ledger, table = ledger_of(policy), table_identity(policy)
     unit = table.unit if policy.guarantee.kind == "dp" else None
+    claim_vault_of_ledger(policy)
     Ledger(ledger.url).move(
         lineage=ledger.lineage,
         **table.arguments(),

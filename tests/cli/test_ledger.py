@@ -503,6 +503,23 @@ def test_create_prints_what_to_grant(policy: Path, place: Place):
     assert privrisk("create", policy).exit_code == 0, "again, by the policy"
 
 
+@pytest.mark.parametrize("command", ["reserve", "create"])
+def test_ledger_file_made_in_the_vault_marks_the_vault(policy: Path, tmp_path: Path, command: str):
+    made = privrisk(command, policy, f"--set=ledger.url=sqlite:///{tmp_path}/vault/ledger.db")
+    assert made.exit_code == 0, made.stderr
+    assert (tmp_path / "vault" / "ledger.db").is_file()
+    DirectoryVault(tmp_path / "vault").check()
+
+
+def test_reserve_in_a_vault_of_another_program_is_refused_and_charges_nothing(policy: Path, tmp_path: Path):
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / "thesis.txt").write_text("x")
+    refused = privrisk("reserve", policy, f"--set=ledger.url=sqlite:///{tmp_path}/vault/ledger.db")
+    assert refused.exit_code == 2
+    assert "output.vault: has other content" in " ".join(refused.stderr.split())
+    assert [path.name for path in (tmp_path / "vault").iterdir()] == ["thesis.txt"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
