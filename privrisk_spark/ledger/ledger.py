@@ -422,7 +422,12 @@ class Ledger(LedgerStatements):
             If the database fails; nothing may be removed then.
         """
         reason = check_name("reason", reason)
-        with self._change(lineage, run_id, seen) as (connection, account, run):
+        unknown = (
+            f"run id {run_id} is not in ledger.lineage {lineage}, so its release cannot be withdrawn there. Fix: name "
+            "the ledger and the lineage that it was charged to. If that ledger is lost for good, charge the release "
+            "again with 'privrisk ledger reconcile --accept', and then withdraw it."
+        )
+        with self._change(lineage, run_id, seen, unknown=unknown) as (connection, account, run):
             if run.state != "withdrawn":
                 if run.state not in ("committed", "noted", "accepted"):
                     raise BudgetError(
@@ -444,21 +449,27 @@ class Ledger(LedgerStatements):
 
     @contextmanager
     def _change(
-        self, lineage: str, run_id: str, seen: Seen | None = None, *, tables: Sequence[str] = ()
+        self,
+        lineage: str,
+        run_id: str,
+        seen: Seen | None = None,
+        *,
+        tables: Sequence[str] = (),
+        unknown: str | None = None,
     ) -> Iterator[tuple[sa.Connection, Account, Run]]:
         lineage, run_id = check_name("lineage", lineage), check_name("run_id", run_id)
-        unknown = _UnknownRunError(
-            f"run id {run_id} is not reserved in ledger.lineage {lineage}; reserve it before it is closed."
+        refusal = _UnknownRunError(
+            unknown or f"run id {run_id} is not reserved in ledger.lineage {lineage}; reserve it before it is closed."
         )
         if not self._storage.exists():
             refuse_forgotten(self._account(lineage), frozenset(), seen or Seen())
-            raise unknown
+            raise refusal
         self._storage.create()
         with self._storage.transaction(lineage_name(lineage), read_only=False, tables=tables) as connection:
             account = self._replay(connection, lineage)
             self._refuse_forgotten(connection, account, seen)
             if run_id not in account.runs:
-                raise unknown
+                raise refusal
             yield connection, account, account.runs[run_id]
 
     def _decided(self, connection: sa.Connection, account: Account, request: Request) -> Reservation:

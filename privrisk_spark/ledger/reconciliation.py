@@ -260,7 +260,7 @@ def _of_release(accounts: Mapping[str, Account], release: PrivateRelease, lineag
             "restore this one from its latest backup; if that is lost for good, have it charged again with --accept.",
         )
     states = ("withdrawn", "accepted") if release.withdrawn else ("committed", "accepted")
-    known = [run for run in runs if run.state in states and run.release in (None, release.digest)]
+    known = [run for run in runs if run.state in states and (release.withdrawn or _is_of(run, release))]
     if known:
         wrong = [_other_cost(run, release) for run in known]
         # Without a lineage, runs of several lineages may have the id; one of them is the release's.
@@ -269,6 +269,14 @@ def _of_release(accounts: Mapping[str, Account], release: PrivateRelease, lineag
     if any(run.release == release.digest for run in again):
         return found("accepted", "the release is published, and its budget had been given back; it is charged again.")
     run = runs[0]
+    if release.withdrawn and run.state == "void":
+        if run.counted:
+            return None
+        return found(
+            "another release",
+            "the release was published until it was withdrawn, and its budget was given back. Charge it again with "
+            "--accept.",
+        )
     if run.state == "withdrawn" or release.withdrawn:
         what = "and the ledger does not hold that" if release.withdrawn else "and it is still there"
         return found("withdrawn", f"the release was withdrawn, {what}. Withdraw it again, which completes it.")
@@ -285,8 +293,15 @@ def _of_release(accounts: Mapping[str, Account], release: PrivateRelease, lineag
     )
 
 
+def _is_of(run: Run, release: PrivateRelease) -> bool:
+    """Tell whether a release is the one that the ledger has of a run, as far as the ledger knows it."""
+    return run.release in (None, release.digest)
+
+
 def _other_cost(run: Run, release: PrivateRelease) -> str | None:
     """Say in what the charge of a run differs from what its manifest states; None if it covers that."""
+    if release.withdrawn and not _is_of(run, release):
+        return None  # it was changed before it was withdrawn, and nobody reads it any more
     stated = _amounts(release.epsilon, release.delta)
     charged = Fraction(run.epsilon), Fraction(run.delta)
     if run.state not in ("committed", "accepted", "withdrawn") or stated == charged:

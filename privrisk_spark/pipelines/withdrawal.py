@@ -87,9 +87,11 @@ def _tell_ledger(policy: Policy, place: Workplace, reason: str) -> Reservation |
     if policy.ledger is None:
         return None
     ledger, lineage = Ledger(policy.ledger.url), policy.ledger.lineage
-    known = {run.run_id for run in ledger.balance(lineage).runs}
+    known = {run.run_id: run.state for run in ledger.balance(lineage).runs}
     if policy.guarantee.kind != "dp" and place.run_id not in known:
         return None  # released before the policy named a ledger
+    if known.get(place.run_id) == "void":
+        return None  # closed already: the ledger has no release of it to take back
     made = ledger.withdraw(
         lineage=lineage, run_id=place.run_id, reason=reason, place=str(place.output), seen=seen_of(policy)
     )

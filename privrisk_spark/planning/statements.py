@@ -60,9 +60,8 @@ def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: boo
                 f"run id {run_id} publishes at '{root}', which is not on this machine, so that the statement cannot be "
                 "held against it; void it there, or without --nothing-left-the-zone, and its budget stays spent."
             )
-        if is_there(root / "releases" / run_id) or any(
-            name.startswith(f".staging-{run_id}~") for name in names_in(root)
-        ):
+        places = (root / "releases" / run_id, root / "withdrawn" / f"{run_id}.json")
+        if any(map(is_there, places)) or any(name.startswith(f".staging-{run_id}~") for name in names_in(root)):
             raise BudgetError(
                 f"'{root}' holds files of run id {run_id}, so that something did leave the trusted zone; void it "
                 "without --nothing-left-the-zone, and its budget stays spent."

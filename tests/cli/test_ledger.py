@@ -483,6 +483,19 @@ def test_what_is_lost_for_good_is_accepted_by_statement(policy: Path, place: Pla
     assert [one["kind"] for one in again["findings"]] == ["accepted", "without a release"]
 
 
+def test_void_of_a_run_whose_release_was_withdrawn_gives_nothing_back(policy: Path, place: Place, tmp_path: Path):
+    privrisk("reserve", policy, "--run-id", "r1")
+    out = tmp_path / "out"
+    Ledger(place.url).bind(lineage="census", run_id="r1", key="k", place=str(out))
+    (out / "withdrawn").mkdir(parents=True)
+    stone = {"sequence": 1, "run_id": "r1", "release_digest": "d", "withdrawn": "2026-12-01"}
+    (out / "withdrawn" / "r1.json").write_text(json.dumps(stone))
+    refused = privrisk("void", policy, "--run-id", "r1", "--reason", "x", "--nothing-left-the-zone")
+    assert refused.exit_code == 1
+    assert "holds files of run id r1" in " ".join(refused.stderr.split())
+    assert Ledger(place.url).balance("census").spent_epsilon == 1
+
+
 def test_void_and_move_do_not_believe_a_ledger_that_was_cut(policy: Path, place: Place, tmp_path: Path):
     """Cut back to its reservation a run that is published could be given back."""
     privrisk("reserve", policy, "--run-id", "r1")

@@ -34,6 +34,7 @@ class Run:
         self.out, self.vault = (root / "out").resolve(), (root / "vault").resolve()
         for place in (self.out, self.vault):
             place.mkdir(parents=True, exist_ok=True)
+        DirectoryVault(self.vault).claim()
 
     def charge(self, run_id: str, lineage: str = "adult") -> Charge:
         request: dict[str, Any] = {

@@ -252,3 +252,37 @@ def test_withdraw_of_a_copied_release_buries_only_the_copy(root: Path):
     with output.held():
         assert output.published("r1") is not None
     assert not (root / "out" / "releases" / "r1-copy").exists()
+
+
+def change_manifest(root: Path, name: str, /, **changes: Any) -> None:
+    file = root / "out" / "releases" / name / "manifest.json"
+    write_json(file, json.loads(file.read_text()) | changes)
+
+
+def test_reconcile_after_a_changed_release_was_withdrawn_finds_nothing(root: Path):
+    free = {"kind": "dp", "parameters": {"accounting": {"basic": {"epsilon": "0.1", "delta": "1E-9"}}}}
+    change_manifest(root, "r2", guarantee=free)
+    url, checked = f"sqlite:///{root}/ledger.db", [str(root / "out"), str(root / "vault")]
+    assert [one.kind for one in hold_against(url, checked).findings] == ["another release"]
+    # The ledger refuses a cost that it did not charge, so the output is told first.
+    with output_at(str(root / "out")).held():
+        output_at(str(root / "out")).withdraw("r2", dt.date(2026, 12, 1))
+    done = withdraw(root, "r2")
+    assert done.exit_code == 0, done.stderr
+    assert hold_against(url, checked).findings == ()
+
+
+@pytest.mark.parametrize(("given_back", "kinds"), [(False, []), (True, ["another release"])])
+def test_withdraw_of_the_release_of_a_voided_run_removes_it(root: Path, given_back: bool, kinds: list[str]):
+    url = f"sqlite:///{root}/ledger.db"
+    ledger = Ledger(url)
+    shutil.copytree(root / "out" / "releases" / "r2", root / "out" / "releases" / "r3")
+    change_manifest(root, "r3", run_id="r3")
+    ledger.reserve(
+        lineage="small", run_id="r3", epsilon="0", delta="0", cap_epsilon="2", cap_delta="1e-5", mechanism=MECHANISM
+    )
+    ledger.void(lineage="small", run_id="r3", reason="x", nothing_left_the_zone=given_back)
+    done = withdraw(root, "r3")
+    assert done.exit_code == 0, done.stderr
+    assert not (root / "out" / "releases" / "r3").exists()
+    assert [one.kind for one in hold_against(url, [str(root / "out"), str(root / "vault")]).findings] == kinds
