@@ -51,8 +51,13 @@ def withdraw(policy: Policy, run_id: str, *, reason: str, today: dt.date) -> Wit
         If a file system or database fails, or another run is at work; to withdraw again then completes it.
     """
     place = Workplace(output_at(policy.places.path), vault_at(policy.places.vault), run_id)
+    withdrawn = place.output.withdrawn(run_id) is not None
+    # In a store a release is current before it has a manifest of its own; holding the store gives it one.
+    if not withdrawn and not place.released and (place.output.current() or {}).get("run_id") == run_id:
+        with place.output.held():
+            pass
     fresh = place.released
-    if not fresh and place.output.withdrawn(run_id) is None:
+    if not fresh and not withdrawn:
         there = [name for name, _ in place.output.manifests()]
         known = f" It has {listing(there)}." if there else ""
         raise InputError(f"RUN_ID: '{place.output}' has no release of run id {run_id}{nearest(run_id, there)}.{known}")

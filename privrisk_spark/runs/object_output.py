@@ -82,10 +82,11 @@ class ObjectOutput:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Find out that the store can be written; nobody is kept from it."""
+        """Find out that the store can be written, and end a stopped commit; other runs are not kept from it."""
         probe = ownership.probe_name(secrets.token_hex(8))
         self._store.write(probe, b"")
         self._store.remove(probe)
+        self._settle(self.current())
         yield
 
     def published(self, run_id: str) -> dict[str, Any] | None:
@@ -138,6 +139,8 @@ class ObjectOutput:
                 store.remove(*(f"{_of(run_id)}/{name}" for name in left))
             complete = self._lead(run_id, digest, manifest)
         self._settle(complete)
+        # A withdrawal that saw no other release may have removed it.
+        self._raise_to(complete)
         return complete
 
     def read(self, run_id: str, name: str) -> bytes | None:
@@ -183,6 +186,10 @@ class ObjectOutput:
             latest = max(others, key=number_of, default=None)
             if latest is None:
                 self._store.remove(MANIFEST)
+                # Another run may have replaced it since it was read.
+                others = [found for found in self._sound() if found.get("run_id") != run_id]
+                if others:
+                    self._raise_to(max(others, key=number_of))
             elif self._store.replace(MANIFEST, _text(latest), read.version):
                 break
         left = self._releases().get(run_id, set())
@@ -286,10 +293,15 @@ class ObjectOutput:
         try:
             read = self._store.read(MANIFEST)
         except FileNotFoundError:
-            self._store.create(MANIFEST, _text(latest))
-            return
-        if number_of(parsed_manifest(read.content, self.location.below(MANIFEST))) < number_of(latest):
-            self._store.replace(MANIFEST, _text(latest), read.version)
+            done = self._store.create(MANIFEST, _text(latest))
+        else:
+            current = parsed_manifest(read.content, self.location.below(MANIFEST))
+            if number_of(current) >= number_of(latest):
+                return
+            done = self._store.replace(MANIFEST, _text(latest), read.version)
+        # It may have been withdrawn since it was read.
+        if done and self.withdrawn(latest["run_id"]) is not None:
+            self._bury(latest["run_id"])
 
     def _verify(self, run_id: str, manifest: Mapping[str, Any]) -> None:
         there = self._releases().get(run_id, set())

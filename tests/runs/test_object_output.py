@@ -15,10 +15,13 @@ from random import Random
 from typing import IO, Any
 from uuid import uuid4
 
+import policies
 import pytest
 
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.errors import CheckError
+from privrisk_spark.pipelines import withdrawal
+from privrisk_spark.policy.reading import parse
 from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.sealing import release_digest, sealed, verify_files
 from privrisk_spark.storage.locations import Location, locate
@@ -413,3 +416,69 @@ def test_withdraw_stopped_before_any_request_is_completed_by_the_next_run_or_cal
         if completed:
             break
     assert stop > 5
+
+
+def test_withdraw_of_a_release_that_is_current_and_has_no_manifest_of_its_own_removes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files: Files = {}
+    Output(Simulated(files)).commit("a", *staged(tmp_path, "a", "one"))
+
+    def stop() -> None:
+        if json.loads(files["manifest.json"])["run_id"] == "b":
+            raise Killed
+
+    with pytest.raises(Killed):
+        Output(Simulated(files, stop)).commit("b", *staged(tmp_path, "b", "two"))
+    assert "releases/b/manifest.json" not in files
+    monkeypatch.setattr(withdrawal, "output_at", lambda _path: Output(Simulated(files)))
+    policy = parse(
+        policies.changed(policies.RISK, ("output", {"path": "s3://bucket/out", "vault": str(tmp_path / "vault")}))
+    )
+    done = withdrawal.withdraw(policy, "b", reason="x", today=dt.date(2026, 2, 1))
+    assert done.fresh
+    assert not [name for name in files if name.startswith("releases/b/")]
+    assert json.loads(files["manifest.json"])["run_id"] == "a"
+
+
+def test_release_that_is_withdrawn_while_the_manifest_of_the_place_is_mended_does_not_come_back(tmp_path: Path) -> None:
+    files: Files = {}
+    Output(Simulated(files)).commit("a", *staged(tmp_path, "a", "one"))
+    del files["manifest.json"]
+
+    class Overtaken(Output):
+        def _sound(self) -> list[dict[str, Any]]:
+            found = super()._sound()
+            Output(Simulated(files)).withdraw("a", dt.date(2026, 2, 1))
+            return found
+
+    Overtaken(Simulated(files)).published("other")
+    assert "withdrawn/a.json" in files
+    assert "manifest.json" not in files
+
+
+def test_release_that_is_committed_while_the_last_one_is_withdrawn_is_current(tmp_path: Path) -> None:
+    files: Files = {}
+    Output(Simulated(files)).commit("a", *staged(tmp_path, "a", "one"))
+    other = staged(tmp_path, "b", "two")
+
+    class Overtaken(Simulated):
+        def remove(self, *names: str) -> None:
+            if names == ("manifest.json",) and "releases/b/manifest.json" not in files:
+                Output(Simulated(files)).commit("b", *other)
+            super().remove(*names)
+
+    Output(Overtaken(files)).withdraw("a", dt.date(2026, 2, 1))
+    assert json.loads(files["manifest.json"])["run_id"] == "b"
+
+
+def test_commit_whose_manifest_of_the_place_a_withdrawal_removed_restores_it(tmp_path: Path) -> None:
+    files: Files = {}
+    removed = iter([True])
+
+    def remove() -> None:
+        if "manifest.json" in files and next(removed, False):
+            del files["manifest.json"]
+
+    made = Output(Simulated(files, remove)).commit("b", *staged(tmp_path, "b", "two"))
+    assert json.loads(files["manifest.json"]) == made
