@@ -146,6 +146,12 @@ class ReleasedError(RefusedError):
     )
 
 
+class WithdrawnError(RefusedError):
+    """The release of the run id was withdrawn, and the id cannot be used again."""
+
+    remedy = "Use a new run id."
+
+
 class EngineError(PrivriskError):
     """Spark, a file system or a database failed; running again may help."""
 

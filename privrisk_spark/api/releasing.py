@@ -224,7 +224,7 @@ def release(
 
 
 def withdraw(
-    policy: written.Policy,
+    policy: PolicyLike,
     run_id: str,
     *,
     reason: str,
@@ -238,7 +238,7 @@ def withdraw(
 
     Parameters
     ----------
-    policy : Policy
+    policy : Policy, str, Path or mapping
     run_id : str
     reason : str
         For the ledger; never a record's value.
@@ -274,6 +274,7 @@ def withdraw(
     """
     from privrisk_spark.pipelines import withdrawal
 
+    policy = as_policy(policy)
     found = policy.output
     places = (output or (found and found.path), vault or (found and found.vault))
     if places[0] is None or places[1] is None:

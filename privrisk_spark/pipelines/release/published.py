@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from privrisk_spark.engine.fingerprints import collect_frame_digest
-from privrisk_spark.errors import ReleasedError
+from privrisk_spark.errors import ReleasedError, WithdrawnError
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.records import Reservation
@@ -135,11 +135,11 @@ def refuse_withdrawn(place: Workplace) -> None:
 
     Raises
     ------
-    ReleasedError
+    WithdrawnError
     """
     stone = place.output.withdrawn(place.run_id)
     if stone is not None:
-        raise ReleasedError(
+        raise WithdrawnError(
             f"the release of run id {place.run_id} was withdrawn on {stone['withdrawn']}. Use a new run id for another "
             "release."
         )
