@@ -19,6 +19,7 @@ import typer
 from privrisk_spark.cli.options import LogFormat
 from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import (
+    BudgetError,
     BusyError,
     ConfigError,
     EngineError,
@@ -27,7 +28,7 @@ from privrisk_spark.errors import (
     InternalError,
     PlaceError,
     PrivriskError,
-    RefusedError,
+    ReleasedError,
 )
 from privrisk_spark.reporting.guide import section_of, told
 from privrisk_spark.storage.locations import Location
@@ -220,9 +221,9 @@ def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoRet
         LOGGER.error("%s", f"{error}{_frames(error)}", extra={"fields": fields})
     else:
         echo(_line(error), err=True)
-    # Where another run is at work, the status is its own; that of a release that is published stays.
+    # Where another run is at work, the status is its own; that of a published release stays, unless it is damaged.
     others = isinstance(error, BusyError | PlaceError) or (
-        isinstance(error, RefusedError | InputError) and _is_published(attempt)
+        isinstance(error, ReleasedError | BudgetError | InputError) and _is_published(attempt)
     )
     places = [] if others else [attempt.status]
     for place in (*places, attempt.told):

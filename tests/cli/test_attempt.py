@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 from privrisk_spark.cli.app import app
 from privrisk_spark.cli.attempt import attempted, told_errors
 from privrisk_spark.cli.options import LogFormat
-from privrisk_spark.errors import BusyError, CheckError, ConfigError, Fault
+from privrisk_spark.errors import BudgetError, BusyError, CheckError, ConfigError, Fault, ReleasedError
+from privrisk_spark.runs.progress import write_status
 from privrisk_spark.storage import documents
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.ownership import claim
@@ -136,6 +137,27 @@ def test_who_is_busy_keeps_his_status(tmp_path: Path) -> None:
 
     ended(busy, tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("error", "phase"),
+    [
+        (CheckError("'out' was changed after publication."), "failed"),
+        (ReleasedError("run id r1 is released already."), "published"),
+        (BudgetError("run id r1 is committed."), "published"),
+        (ConfigError([Fault("output.path", "must be there")]), "published"),
+    ],
+)
+def test_status_of_a_published_release_says_failed_only_if_the_release_is_damaged(
+    vault: Path, error: Exception, phase: str
+) -> None:
+    write_status(vault, "r1", phase="published", code=0, message="release at out")
+
+    def fail() -> None:
+        raise error
+
+    ended(fail, vault)
+    assert json.loads((vault / "status.json").read_text())["phase"] == phase
 
 
 def test_signals_are_heard_as_before_afterwards() -> None:
