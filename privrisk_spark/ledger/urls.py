@@ -33,6 +33,11 @@ def storage_of(url: str) -> Storage:
         url = os.environ.get(url.removeprefix(_REFERENCE), "")
         if not url:
             raise InputError("ledger.url names an environment variable that is not set; write env:NAME of one that is.")
+        if url.startswith(_FILE) and not url.startswith(f"{_FILE}/"):
+            raise InputError(
+                "ledger.url names an environment variable with a relative path, which is another ledger in every "
+                "directory. Fix: set it to sqlite:////absolute/path."
+            )
     if url.startswith(_FILE):
         return LedgerFile(_path_of(url.removeprefix(_FILE)))
     if not url.startswith(_SERVER):

@@ -53,7 +53,8 @@ def _after(prefix: str) -> AfterValidator:
     """Make the path after a prefix absolute; a text that begins otherwise is no path."""
 
     def absolute(text: str) -> str:
-        if not text.startswith(prefix) or text == prefix:
+        # A name for a database in memory stays as it is written: the ledger refuses it.
+        if not text.startswith(prefix) or text == prefix or text.startswith(f"{prefix}:memory:"):
             return text
         found = AbsolutePath(prefix + AbsolutePath.of(text.removeprefix(prefix)))
         found.written = text

@@ -184,3 +184,12 @@ def test_an_amount_that_is_none_is_not_believed(ledger: Ledger, place: InFile):
     place.tamper("UPDATE events SET epsilon = '1/3' WHERE sequence = 1")
     with pytest.raises(EngineError, match="does not follow"):
         ledger.balance("adult")
+
+
+def test_ledger_url_by_env_with_a_relative_path_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("LEDGER", "sqlite:///ledger.db")
+    with pytest.raises(InputError, match="a relative path"):
+        Ledger("env:LEDGER")
+    monkeypatch.setenv("LEDGER", f"sqlite:///{tmp_path}/ledger.db")
+    Ledger("env:LEDGER").create()
+    assert (tmp_path / "ledger.db").is_file()

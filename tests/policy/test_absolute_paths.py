@@ -14,7 +14,9 @@ from policies import RISK, changed
 from pydantic import BaseModel, TypeAdapter
 
 from privrisk_spark.api.policies import placed
+from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.text import AS_WRITTEN
+from privrisk_spark.ledger.urls import storage_of
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import LedgerPolicy, Policy
 from privrisk_spark.policy.reading import parse
@@ -155,3 +157,9 @@ def test_path_of_a_validated_part_stays_as_written_when_it_is_validated_again() 
         again = adapter.validate_python(once)
         assert again == once
         assert adapter.dump_python(again) == text
+
+
+def test_ledger_in_memory_stays_as_written_so_that_the_ledger_refuses_it() -> None:
+    found = adapter_of(LedgerPolicy.model_fields["url"]).validate_python("sqlite:///:memory:")
+    with pytest.raises(InputError, match="a ledger in memory would forget"):
+        storage_of(found)
