@@ -146,7 +146,12 @@ class LocalOutput:
             write_json(stone, tombstone(run_id, manifest, today), published=business_time({"date": today.isoformat()}))
             sync(stone.parent)
             self._bury(run_id)
+        directories.remove_whole(self._unseen(run_id), _KEY)
         return self.withdrawn(run_id)
+
+    def _unseen(self, run_id: str) -> Path:
+        """Return the directory in which a withdrawn release is removed."""
+        return self.root / f".staging-{run_id}~withdrawn"
 
     def withdrawn(self, run_id: str) -> dict[str, Any] | None:
         """Return the tombstone, or None."""
@@ -171,7 +176,7 @@ class LocalOutput:
             else:
                 write_json(self.root / MANIFEST, latest, published=business_time(latest))
         if directories.is_there(target):
-            unseen = self.root / f".staging-{run_id}~withdrawn"
+            unseen = self._unseen(run_id)
             directories.move(target, unseen)
             sync(target.parent)
             directories.remove(unseen)

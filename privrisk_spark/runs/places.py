@@ -19,7 +19,7 @@ from privrisk_spark.storage.objects import ObjectStore, opened
 from privrisk_spark.storage.scratch import SCRATCH, clear, sweep
 from privrisk_spark.storage.temporary import held_directory, of_this_user
 
-__all__ = ["SPARK_LOG", "DirectoryPlace", "ResultPlace", "StorePlace", "result_place"]
+__all__ = ["SPARK_LOG", "DirectoryPlace", "ResultPlace", "StorePlace", "result_place", "slug_of"]
 
 SPARK_LOG: Final = "spark.log"
 """What Spark said of a run that failed, beside its status; the next run there removes it."""
@@ -27,6 +27,11 @@ SPARK_LOG: Final = "spark.log"
 _KEY: Final = "--output"
 _STATUS, _IN_STORE = "status", "scratch"
 """Directories of a place in a store: how runs stand, and intermediate results of machines that share no disk."""
+
+
+def slug_of(run_id: str, output: str) -> str:
+    """Return the name of what a run leaves in a vault that may serve several outputs, with runs of one id."""
+    return f"{run_id}~{hashlib.sha256(output.encode()).hexdigest()[:8]}"
 
 
 class ResultPlace(Protocol):

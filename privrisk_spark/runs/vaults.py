@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from privrisk_spark.errors import EngineError, InputError
-from privrisk_spark.runs.places import SPARK_LOG
+from privrisk_spark.runs.places import SPARK_LOG, slug_of
 from privrisk_spark.storage import directories, ownership, permissions
 from privrisk_spark.storage.documents import read, state_of, sync, write_json
 from privrisk_spark.storage.locations import Location, locate
@@ -43,7 +43,7 @@ from privrisk_spark.storage.temporary import held_directory, of_this_user
 
 __all__ = [
     "HISTORY", "IN_STORE", "PARTS", "PUBLISHED", "REMEMBERED", "STAGING", "DirectoryVault", "StoreVault", "Vault",
-    "slug_of", "vault_at",
+    "vault_at",
 ]  # fmt: skip
 
 HISTORY: Final = "history"
@@ -163,11 +163,6 @@ class Vault(Protocol):
         """Know that there are none any more."""
 
 
-def slug_of(run_id: str, output: str) -> str:
-    """Return the name of what a run leaves in a vault that may serve several outputs, with runs of one id."""
-    return f"{run_id}~{hashlib.sha256(output.encode()).hexdigest()[:8]}"
-
-
 def vault_at(text: str) -> Vault:
     """Return the vault that a policy's ``output.vault`` names.
 
@@ -256,7 +251,7 @@ class DirectoryVault:
         """Remove what the last run left, if that was this one; its name last, so that another call can go on."""
         if self.left_at(of, None) is not None:
             for name in _LEFT:
-                directories.remove(self.path / name)
+                directories.remove_whole(self.path / name, _KEY)
         request = f"requests/{of.rpartition('~')[0]}.json"
         if self._is_of(of, request):
             directories.remove(self.path / request)

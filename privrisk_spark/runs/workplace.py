@@ -13,8 +13,9 @@ from typing import Any
 from privrisk_spark.runs.local_output import LocalOutput
 from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.outputs import MANIFEST, Output
+from privrisk_spark.runs.places import slug_of
 from privrisk_spark.runs.sealing import release_digest
-from privrisk_spark.runs.vaults import HISTORY, STAGING, Vault, slug_of
+from privrisk_spark.runs.vaults import HISTORY, STAGING, Vault
 from privrisk_spark.storage import directories, permissions
 from privrisk_spark.storage.documents import write_json
 from privrisk_spark.storage.locations import Location, locate

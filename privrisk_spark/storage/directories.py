@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from privrisk_spark.errors import EngineError
+
 __all__ = [
     "all_below", "directories_below", "files_below", "is_directory", "is_file", "is_link", "is_there", "make",
-    "make_missing", "make_plainly", "move", "names_in", "put_in_place", "remove", "resolved", "set_times", "sweep",
+    "make_missing", "make_plainly", "move", "names_in", "put_in_place", "remove", "remove_whole", "resolved",
+    "set_times", "sweep",
 ]  # fmt: skip
 
 _OWNER: Final = 0o700
@@ -103,6 +106,27 @@ def remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def remove_whole(path: Path, key: str) -> None:
+    """Remove a file or a directory of a withdrawn release, and fail if something of it is left.
+
+    Parameters
+    ----------
+    path : Path
+    key : str
+        Of the policy, for messages.
+
+    Raises
+    ------
+    EngineError
+    """
+    remove(path)
+    if is_there(path):
+        raise EngineError(
+            f"{key}: files of the withdrawn release could not be removed. Got '{path}'. Fix: remove it, and withdraw "
+            "the release again."
+        )
 
 
 def sweep(directory: Path, *patterns: str) -> None:

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import privrisk_spark as pr
 from privrisk_spark.cli.app import app
-from privrisk_spark.errors import BudgetError, ReleasedError
+from privrisk_spark.errors import BudgetError, WithdrawnError
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines import withdrawal
 from privrisk_spark.pipelines.release.published import refuse_withdrawn
@@ -117,7 +117,7 @@ def test_withdraw_takes_the_current_release_away_and_the_one_before_is_current(r
     again = withdraw(root, "r2")
     assert again.exit_code == 0
     assert again.stdout.startswith("Withdrawn before: run id r2")
-    in_python = pr.withdraw(parse(yaml.safe_load(policy(root).read_text())), "r1", reason="an individual asked")
+    in_python = pr.withdraw(policy(root), "r1", reason="an individual asked")
     assert (in_python.run_id, in_python.fresh, in_python.epsilon, in_python.lake) == ("r1", True, 1, None)
     assert not (root / "out" / "manifest.json").exists(), "no release is left"
 
@@ -132,8 +132,9 @@ def test_withdraw_of_an_earlier_release_leaves_the_vault_of_the_last_run(root: P
 def test_release_of_a_withdrawn_run_id_is_refused_and_its_number_is_not_given_again(root: Path):
     assert withdraw(root, "r2").exit_code == 0
     place = Workplace(output_at(str(root / "out")), vault_at(str(root / "vault")), "r2")
-    with pytest.raises(ReleasedError, match="run id r2 was withdrawn on"):
+    with pytest.raises(WithdrawnError, match="run id r2 was withdrawn on") as refused:
         refuse_withdrawn(place)
+    assert refused.value.remedy == "Use a new run id."
     ledger = Ledger(f"sqlite:///{root}/ledger.db")
     run = {"lineage": "small", "run_id": "r2"}
     asked = {**run, "cap_epsilon": "2", "cap_delta": "1e-5", "epsilon": "1", "delta": "1e-9", "mechanism": MECHANISM}
@@ -286,3 +287,21 @@ def test_withdraw_of_the_release_of_a_voided_run_removes_it(root: Path, given_ba
     assert done.exit_code == 0, done.stderr
     assert not (root / "out" / "releases" / "r3").exists()
     assert [one.kind for one in hold_against(url, [str(root / "out"), str(root / "vault")]).findings] == kinds
+
+
+@pytest.mark.parametrize(
+    ("kept", "key"), [("out/.staging-r2~withdrawn", "output.path"), ("vault/classes", "output.vault")]
+)
+def test_withdraw_that_cannot_remove_all_files_fails_until_they_are_gone(
+    root: Path, monkeypatch: pytest.MonkeyPatch, kept: str, key: str
+):
+    remove = local_output.directories.remove
+    with monkeypatch.context() as patch:
+        patch.setattr(local_output.directories, "remove", lambda path: None if path == root / kept else remove(path))
+        patch.setattr(local_output.directories, "sweep", lambda *_: None)
+        for _ in range(2):
+            failed = withdraw(root, "r2")
+            assert failed.exit_code == 3
+            assert f"{key}: files of the withdrawn release could not be removed" in " ".join(failed.stderr.split())
+    assert withdraw(root, "r2").exit_code == 0
+    assert_withdrawn(root, "r2")
