@@ -29,6 +29,11 @@ def test_printable_text_without_controls_is_unchanged(text: str) -> None:
     assert printable(text) == text
 
 
+@pytest.mark.parametrize("mark", ["\u061c", "\u200e", "\u202e", "\u2069", "\ufeff"])
+def test_printable_text_with_an_invisible_mark_shows_its_escape(mark: str) -> None:
+    assert printable(f"a{mark}b") == f"a\\u{ord(mark):04x}b"
+
+
 def test_printable_json_stays_the_same_document() -> None:
     text = json.dumps({NAME: [NAME]}, ensure_ascii=False)
     assert not steers(printable(text))
