@@ -379,12 +379,14 @@ _REASONS: Final = (
 )
 
 
-_LOST: Final = ("no answer in time", "the store cannot be reached", "the connection was lost")
+_NO_ROLE: Final = "no answer in time from the address that gives this machine its credentials"
+_LOST: Final = (_NO_ROLE, "no answer in time", "the store cannot be reached", "the connection was lost")
 
 
 def _reason(error: BaseException) -> str:
     said = str(error)
-    return next((reason for mark, reason in _REASONS if mark in said), "the store answered with a fault")
+    found = next((reason for mark, reason in _REASONS if mark in said), "the store answered with a fault")
+    return _NO_ROLE if found == _NO_CREDENTIALS and "timed out" in said else found
 
 
 def _open(location: Location, retry_seconds: float) -> Opened:

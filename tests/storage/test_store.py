@@ -410,3 +410,24 @@ def test_a_bucket_that_is_not_there_is_named() -> None:
     for act in (lambda: store.write("a", b"1"), lambda: store.create("a", b"1")):
         with pytest.raises(InputError, match="'s3://no-such-bucket/x/a': there is no such bucket"):
             act()
+
+
+@pytest.mark.parametrize(
+    ("said", "lost"),
+    [
+        ("Error performing PUT http://169.254.169.254/latest/api/token: operation timed out", True),
+        ("Error performing PUT http://169.254.169.254/latest/api/token: status code: 404", False),
+    ],
+)
+def test_store_whose_credentials_do_not_arrive_in_time_is_lost_for_now(
+    said: str, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ObjectStore(locate("s3://bucket/a", key="output.path"), retry_seconds=0)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(said)
+
+    monkeypatch.setattr("obstore.list", fail)
+    with pytest.raises(StorageError if lost else ConfigError) as caught:
+        list(store.names())
+    assert caught.value.exit_code == (3 if lost else 2)
