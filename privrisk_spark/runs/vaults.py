@@ -394,7 +394,8 @@ class StoreVault:
 
     def forget(self, of: str) -> None:
         """Remove what all attempts of the run left."""
-        self._store.remove(*(entry.name for entry in self._store.entries(f"{_RUNS}/{of}")))
+        log = f"{_STATUS}/{of.rpartition('~')[0]}.{SPARK_LOG}"
+        self._store.remove(log, *(entry.name for entry in self._store.entries(f"{_RUNS}/{of}")))
 
     def note_scratch(self, name: str, place: Location) -> None:
         """Write it down, if it is not in the vault itself."""

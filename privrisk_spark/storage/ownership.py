@@ -62,7 +62,7 @@ def claim(place: Location, key: str, kind: str, *, public: bool = False, make: b
     public : bool
         Whether everyone may read the place. The marker then bears no time: the first run's start is nobody's business.
     make : bool
-        Whether to make a directory that does not exist.
+        Whether to make a directory that does not exist, or to mark an empty place in a store.
 
     Raises
     ------
@@ -73,7 +73,8 @@ def claim(place: Location, key: str, kind: str, *, public: bool = False, make: b
     """
     refuse_foreign(place, key, kind)
     if place.remote:
-        opened(place).create(MARKER, marker_text(kind).encode())
+        if make or next(iter(opened(place).names()), None) is not None:
+            opened(place).create(MARKER, marker_text(kind).encode())
         return
     directory = Path(place.path)
     if not make and not directory.is_dir():

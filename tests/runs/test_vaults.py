@@ -412,3 +412,17 @@ def test_key_to_remember_of_a_vault_that_lost_it_is_refused_and_not_drawn_again(
         open_store(either.location).remove("keys/~history.key")
         with pytest.raises(ConfigError, match=r"output.vault: '.*' has lost the key of its history"):
             key_to_remember(either.location)
+
+
+def test_forget_in_a_store_removes_the_log_of_spark(vault: StoreVault, store: ObjectStore) -> None:
+    store.write("status/r1.json", b"{}")
+    store.write("status/r1.spark.log", b"values")
+    vault.forget("r1~abcdef01")
+    assert names(store) == ["status/r1.json"]
+
+
+def test_claim_that_makes_nothing_leaves_an_empty_store_empty(vault: StoreVault, store: ObjectStore) -> None:
+    vault.claim(make=False)
+    assert names(store) == []
+    vault.claim()
+    assert names(store) == [MARKER]
