@@ -168,6 +168,11 @@ def refuse_unpaid(policy: Policy, planned: ReusedSet, ledger: Ledger) -> None:
     assert isinstance(policy.guarantee, ReusingDp)
     reused = Reused.read(policy.guarantee.reuse, planned=planned)
     for run in ledger.balance(reused.lineage).runs:
+        if run.run_id == reused.run_id and run.state == "withdrawn":
+            raise BudgetError(
+                f"{_KEY}: the release of run id '{reused.run_id}' was withdrawn, and its admitted cells with it. Fix: "
+                "name another release, or leave guarantee.reuse out."
+            )
         if run.run_id == reused.run_id and run.state == "committed":
             try:
                 paid = StoredMechanism.of_run(run.mechanism).mechanism
