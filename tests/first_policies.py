@@ -10,7 +10,12 @@ import numpy as np
 import pandas as pd
 
 from privrisk_spark.planning.first_policy.columns import column_profile, key_candidates, naming_columns
-from privrisk_spark.planning.first_policy.roles import guess_roles, may_name_individuals, person_candidates
+from privrisk_spark.planning.first_policy.roles import (
+    guess_roles,
+    may_name_individuals,
+    person_candidates,
+    released_as_they_are,
+)
 from privrisk_spark.results.profile import QUANTILES, Persons, TableProfile
 
 _NUMBER = re.compile(r"\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*")
@@ -47,7 +52,8 @@ def profiled(frame: pd.DataFrame) -> tuple[TableProfile, dict[str, list[str | No
     found = replace(found, keys=tuple(name for name in frame if name in keys))
     guesses = guess_roles(found)
     known = [one.column for one in guesses if one.role == "quasi-identifier"]
-    found = replace(found, naming=naming_columns(may_name_individuals(guesses), known, sample))
+    naming = naming_columns(may_name_individuals(guesses), known, released_as_they_are(guesses), sample)
+    found = replace(found, naming=naming)
     persons = [
         Persons(
             name, found[name].distinct, int(frame[name].value_counts().max()), found[name].there / found[name].distinct

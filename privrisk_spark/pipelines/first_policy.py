@@ -29,7 +29,12 @@ from privrisk_spark.planning.first_policy.columns import (
 )
 from privrisk_spark.planning.first_policy.draft import Draft, Proposed, draft
 from privrisk_spark.planning.first_policy.floors import propose_floor
-from privrisk_spark.planning.first_policy.roles import guess_roles, may_name_individuals, person_candidates
+from privrisk_spark.planning.first_policy.roles import (
+    guess_roles,
+    may_name_individuals,
+    person_candidates,
+    released_as_they_are,
+)
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import parse
@@ -133,7 +138,8 @@ def profile_table(frame: DataFrame) -> Profiled:
     found, counts = profiled(sample, drawn.listed), drawn.counted
     guesses = guess_roles(found)
     known = [one.column for one in guesses if one.role == "quasi-identifier"]
-    found = replace(found, naming=naming_columns(may_name_individuals(guesses), known, sample))
+    naming = naming_columns(may_name_individuals(guesses), known, released_as_they_are(guesses), sample)
+    found = replace(found, naming=naming)
     while True:
         unique = [name for name in key_candidates(found.columns) if name in counts and counts[name][0] == rows]
         found = replace(found, keys=tuple(name for name in names if name in unique))

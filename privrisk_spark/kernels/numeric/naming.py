@@ -43,7 +43,9 @@ class NamingColumn:
     determines: tuple[int, int]
 
 
-def find_naming_columns(codes: LongArray, asked: Sequence[int]) -> list[NamingColumn]:
+def find_naming_columns(
+    codes: LongArray, asked: Sequence[int], others: Sequence[int] | None = None
+) -> list[NamingColumn]:
     """Find columns that repeat and determine two others that do not determine each other.
 
     Rows that share a value of the column are compared. The disagreement of another column is the share of pairs of
@@ -55,7 +57,9 @@ def find_naming_columns(codes: LongArray, asked: Sequence[int]) -> list[NamingCo
     codes : ndarray of int64, shape (n, k)
         Equal values have equal codes; a missing value is negative.
     asked : sequence of int
-        Columns that may name individuals. All columns may be determined.
+        Columns that may name individuals.
+    others : sequence of int, optional
+        Columns that they may determine; default all.
 
     Returns
     -------
@@ -63,12 +67,13 @@ def find_naming_columns(codes: LongArray, asked: Sequence[int]) -> list[NamingCo
         In the order of `asked`, each with the first such pair.
     """
     columns = [_numbered(codes[:, column]) for column in range(codes.shape[1])]
+    able = range(codes.shape[1]) if others is None else others
     found = []
     for column in asked:
         groups = _Groups.of(columns[column])
         if groups.values < FEWEST_VALUES:
             continue
-        determined = _determined(groups, columns, column)
+        determined = _determined(groups, columns, [other for other in able if other != column])
         # One row a value: an individual's own rows must not make birth dates look like ids.
         modes = {other: _numbered(_modes(columns[column], columns[other])) for other in determined}
         pair = next((two for two in combinations(determined, 2) if _unrelated(modes[two[0]], modes[two[1]])), None)
@@ -87,11 +92,13 @@ def determined_columns(codes: LongArray, column: int) -> list[int]:
     column : int
     """
     columns = [_numbered(codes[:, other]) for other in range(codes.shape[1])]
-    return _determined(_Groups.of(columns[column]), columns, column)
+    return _determined(
+        _Groups.of(columns[column]), columns, [other for other in range(len(columns)) if other != column]
+    )
 
 
-def _determined(groups: _Groups, columns: Sequence[LongArray], column: int) -> list[int]:
-    measured = {other: groups.unexplained(columns[other]) for other in range(len(columns)) if other != column}
+def _determined(groups: _Groups, columns: Sequence[LongArray], others: Sequence[int]) -> list[int]:
+    measured = {other: groups.unexplained(columns[other]) for other in others}
     return [other for other, left in measured.items() if left is not None and left <= MOST_UNEXPLAINED]
 
 

@@ -113,7 +113,8 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
     )
     contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
     if policy.guarantee.kind != "dp":  # there an error that depends on exact values would reveal a row
-        refuse_naming_columns(collect_naming_columns(read.encoded, policy, opened.hierarchies, rows=facts.rows))
+        found = collect_naming_columns(read.encoded, policy, opened.hierarchies, rows=facts.rows)
+        refuse_naming_columns(found, policy)
     return Encoded(read.encoded, facts, tuple(checks), opened.files)
 
 

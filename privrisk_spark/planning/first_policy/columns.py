@@ -183,7 +183,7 @@ def most_telling(
 
 
 def naming_columns(
-    asked: Sequence[str], others: Sequence[str], sample: Mapping[str, Sequence[str | None]]
+    asked: Sequence[str], others: Sequence[str], alone: Sequence[str], sample: Mapping[str, Sequence[str | None]]
 ) -> dict[str, Naming]:
     """Return the columns that seem to name individuals, alone or in pairs.
 
@@ -193,16 +193,24 @@ def naming_columns(
         Columns that may name individuals.
     others : sequence of str
         Further columns that they may determine.
+    alone : sequence of str
+        Columns that may name individuals by themselves only. They are not asked what determines them: a diagnosis
+        determines its treatment and its costs.
     sample : mapping of column to texts
         Of equally many rows.
     """
     codes = {name: _tidied_codes(sample[name]) for name in dict.fromkeys([*others, *asked]) if name in sample}
     names, asked = list(codes), [name for name in asked if name in codes]
-    if len(names) < 3:
+    codes |= {name: _tidied_codes(sample[name]) for name in alone if name in sample and name not in codes}
+    if len(codes) < 3:
         return {}
+    places = {name: place for place, name in enumerate(codes)}
     table = np.column_stack(list(codes.values()))
-    alone = find_naming_columns(table, [names.index(name) for name in asked])
-    found = {names[one.column]: Naming((names[one.determines[0]], names[one.determines[1]])) for one in alone}
+    wanted = [places[name] for name in dict.fromkeys([*asked, *alone]) if name in places]
+    single = find_naming_columns(table, wanted, range(len(names)))
+    every = list(codes)
+    found = {every[one.column]: Naming((every[one.determines[0]], every[one.determines[1]])) for one in single}
+    table = table[:, : len(names)]
     parts = [name for name in asked if name not in found and _may_be_part(codes[name], sample[name])][:_PAIRED]
     own = {part: {names[other] for other in determined_columns(table, names.index(part))} | {part} for part in parts}
     for one, other in combinations(parts, 2):

@@ -141,6 +141,16 @@ def may_name_individuals(guesses: Sequence[Guess]) -> list[str]:
     return [one.column for one in guesses if one.concept != "free_text" and (one.role == "identifier" or one.decide)]
 
 
+def released_as_they_are(guesses: Sequence[Guess]) -> list[str]:
+    """Return the columns that a release would hold as they are, by names that are sure: these may be wrong, too.
+
+    Parameters
+    ----------
+    guesses : sequence of Guess
+    """
+    return [one.column for one in guesses if one.role in ("sensitive", "insensitive") and one.kept]
+
+
 def _individuals(guess: Guess, profile: TableProfile) -> Guess:
     """Take a column that repeats and determines two unrelated ones for the id of an individual, or a part of it."""
     found = profile.naming.get(guess.column)
@@ -245,7 +255,9 @@ def _by_name(column: ColumnProfile, found: Named) -> Guess:
     reason = _called(found)
     fits, why = _fits(column, found.concept)
     form = code_form(column)
-    if form is not None and (not fits or names_an_id(column.name)):
+    # Codes of diseases and the like have no form of their own, so ids must not hide behind such a name.
+    of_text = found.concept in _SENSITIVE and column.kind == "text"
+    if form is not None and (not fits or of_text or names_an_id(column.name)):
         return Guess(column.name, "identifier", "unknown", 0.6, f"{reason}, but {form}, as ids have", kept=False)
     if not fits:
         reason, confidence = f"{reason}, but {why}", min(confidence, 0.6)

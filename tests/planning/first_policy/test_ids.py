@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from first_policies import profiled
@@ -105,3 +106,28 @@ def test_barriers_on_generated_tables_raise_at_most_one_false_alarm_in_twenty_co
             and ("as ids have" in guess.reason or guess.column in profile.naming)
         ]
     assert len(wrong) <= columns / 20, wrong
+
+
+@pytest.mark.parametrize("name", ["credit", "party", "union", "treatment", "result", "cause", "total", "score"])
+@pytest.mark.parametrize("barrier", ["codes", "determined columns"])
+def test_draft_id_under_the_name_of_something_sensitive_is_dropped(
+    name: str, barrier: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if barrier == "determined columns":
+        monkeypatch.setattr(roles, "code_form", lambda _: None)
+    random = np.random.default_rng(5)
+    who = random.integers(0, 76, 3_000)
+    born, sex = random.integers(1940, 2000, 76), random.choice(["f", "m"], 76)
+    frame = pd.DataFrame({
+        name: [f"A10{n * 7_919 + 7_000:07d}" for n in who],
+        "birth_date": [f"{born[n]}-0{n % 9 + 1}-{n % 28 + 1:02d}" for n in who],
+        "sex": sex[who],
+        "diagnosis": random.choice(["asthma", "burn", "cold", "flu"], 3_000),
+    })  # fmt: skip
+    if barrier == "codes":
+        frame["birth_date"] = random.permutation(frame["birth_date"])
+    found = draft(*profiled(frame))
+    assert found.columns({})[name]["role"] == "identifier"
+    assert name in found.undecided
+    assert found.ids.entity == (None if barrier == "codes" else name)
+    assert found.columns({})["diagnosis"]["role"] == "sensitive"
