@@ -39,7 +39,8 @@ def read(
     from privrisk_spark.policy import reading
 
     day = dt.datetime.now(dt.UTC).date() if date is None else date.date()
-    policy = reading.load(files, overrides=overrides or [], date=day)
+    # A release may have been made by proposals that nobody had confirmed.
+    policy = reading.load(files, overrides=[*(overrides or []), "undecided=[]"], date=day)
     return policy, reading.check_run_id(policy.run_id(day) if run_id is None else run_id), policy.run.date or day
 
 

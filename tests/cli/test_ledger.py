@@ -83,6 +83,15 @@ def test_a_plan_writes_nothing_and_counts_the_releases_that_fit(policy: Path, pl
     assert "4 releases like this one fit in what is left, this one included." in told.stdout
 
 
+def test_ledger_of_a_policy_with_undecided_columns_is_read(policy: Path, place: Place):
+    """The release may have been made by its proposals: the run id is that of the release."""
+    decided = reading.load([policy], date=DAY)
+    document = yaml.safe_load(policy.read_text()) | {"undecided": ["zip"]}
+    policy.write_text(yaml.safe_dump(document, sort_keys=False))
+    planned = printed("plan", policy, "--date", DAY)
+    assert planned["run_id"] == decided.run_id(DAY)
+
+
 def test_a_tighter_figure_of_all_counted_runs_stands_beside_the_sums(policy: Path, place: Place):
     """By the same accounting as a manifest's, at the sum of the deltas; a run not charged is not in it."""
     loaded = reading.load([policy], overrides=[], date=DAY)
