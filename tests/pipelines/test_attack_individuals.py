@@ -199,6 +199,28 @@ def test_attack_on_values_counts_each_released_individual_once(
     assert f"upper limit of certain values, {100 * most:.3g} %, exceeds the 1 %" in ended.document["paragraph"]
 
 
+def test_attack_on_values_by_an_intruder_with_a_table_counts_all_in_the_classes(
+    privrisk: Privrisk, released: Released, tmp_path: Path
+) -> None:
+    """He asks for those whom he has; the classes that they are in hold others, too."""
+    del privrisk
+    his = {f"h{n}" for n in range(0, 30, 2)}
+    pq.write_table(
+        pa.Table.from_pylist([row for row in released.rows if row["person"] in his]), tmp_path / "his.parquet"
+    )
+    intruder = {"table": {"path": str(tmp_path / "his.parquet"), "record_id": "who", "entity_id": "person"}}
+    ended = released.attack(tmp_path, {"methods": ["homogeneity", "external"], "intruder": intruder})
+    assert ended.code == 0, ended.err
+    names, people = held_of(released.rows, released.shown(), lambda row: row["ill"])
+    learned = naive.learned_of_individuals(people, Fraction(6, 5))
+    of_his = [of for name, of in zip(names, learned, strict=True) if name in his]
+    for method in ("homogeneity", "external"):
+        expected = float(sum(of[LEARNED.index(method)] for of in of_his))
+        told = {"method": method, "column": "ill"}
+        assert ended.measure("people_tried", **told, outcome="certain") == len(of_his)
+        assert ended.measure("values_certain", **told) == pytest.approx(expected, abs=1e-6)
+
+
 def test_attack_by_links_counts_individuals_of_released_records(
     privrisk: Privrisk, released: Released, tmp_path: Path
 ) -> None:

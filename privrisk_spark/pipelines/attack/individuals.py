@@ -63,13 +63,19 @@ class Individuals:
 
 
 def individuals_of(
-    run: Run, protected: Protected, vocabularies: tuple[Vocabulary, ...], everybody: Batches, people: Batches
+    run: Run,
+    opened: Opened,
+    protected: Protected,
+    vocabularies: tuple[Vocabulary, ...],
+    everybody: Batches,
+    people: Batches,
 ) -> Individuals | None:
     """Put the released records of individuals next to their values; None where it is not known whose the rows are.
 
     Parameters
     ----------
     run : Run
+    opened : Opened
     protected : Protected
     vocabularies : tuple of Vocabulary
     everybody, people : Batches
@@ -77,7 +83,9 @@ def individuals_of(
     """
     if protected.persons is None or not bool((protected.present == 1).all()):
         return None
-    k, n, same = protected.rows.nodes.shape[1], len(vocabularies), protected.whole
+    k, n = protected.rows.nodes.shape[1], len(vocabularies)
+    # An intruder with a table of his own tries only those in it, and the classes hold others, too.
+    same = protected.whole and opened.his is None
     tried = beside_values(protected.told, people, k, n)
     tried = Batches.of_frame(run.scratch.write_frame(of_both(tried).frame(), "tried-values"))
     shown = tried if same else beside_values(protected.persons.rows, everybody, k, n)

@@ -78,7 +78,7 @@ def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> t
             stage.sentence = "No sensitive column is released as it is in classes that people can be told to be in."
             return ()
         vocabularies, everybody, people = known_values(run, opened, encoded, protected, names)
-        individuals = individuals_of(run, protected, vocabularies, everybody, people)
+        individuals = individuals_of(run, opened, protected, vocabularies, everybody, people)
         values = None
         if individuals is None:
             values = sensitive_values(run, opened, protected, vocabularies, people)
