@@ -360,13 +360,17 @@ def why_not_transparent(
     return None
 
 
-def alpha_of(policy: Policy, column: str) -> tuple[float, int] | None:
-    """Greatest share of a class that may hold a value of a column, and k, if the policy's guarantee asks for it."""
+def alpha_of(policy: Policy, column: str, *, missing: bool) -> tuple[float, int] | None:
+    """Greatest share of a class that may hold a value of a column, and k, if the policy's guarantee asks for it.
+
+    None if values are missing and the guarantee does not count them: the shares are then not of all rows of a class.
+    """
     guarantee = policy.guarantee
     if not isinstance(guarantee, KAnonymityGuarantee):
         return None
     asked = [besides.alpha for besides in guarantee.also if besides.alpha is not None]
-    return next(((one.alpha, guarantee.k) for one in asked if one.column == column), None)
+    of = next((one for one in asked if one.column == column), None)
+    return None if of is None or (missing and not of.count_missing) else (of.alpha, guarantee.k)
 
 
 def is_masked(manifest: Mapping[str, Any] | None) -> bool:
@@ -465,7 +469,8 @@ _NO_VALUES = (
 _LACKING = {
     "similarity": "no hierarchy says which sensitive values are alike (assess.sensitive)",
     "composition": "no other release is named (attack.also)",
-    "minimality": "the column of the condition 'alpha' is not released as it is, or holds no value",
+    "minimality": "the column of the condition 'alpha' is not released as it is, or holds no value, or has missing "
+    "values that the condition does not count (count_missing)",
 }
 
 

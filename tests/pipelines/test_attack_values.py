@@ -395,6 +395,22 @@ def test_minimality_of_several_finer_schemes_is_an_estimate(run: Run) -> None:
     assert "Not tried: 'minimality', as guarantee.also has other conditions" in " ".join(ended.document["notes"])
 
 
+def test_minimality_of_a_column_with_missing_values_that_do_not_count_is_not_tried(run: Run) -> None:
+    columns = {
+        "who": {"role": "identifier"},
+        "city": {"role": "quasi-identifier", "hierarchy": TREES["city"]},
+        "ill": {"role": "sensitive"},
+    }
+    ills = ["HIV", "HIV", "flu", "cold", "ache", None]
+    rows = [{"who": f"p{i}", "city": "Ulm" if i < 2 else "Augsburg", "ill": ill} for i, ill in enumerate(ills)]
+    also = [{"alpha": {"column": "ill", "alpha": 0.5}}]
+    guarantee = {"kind": "k-anonymity", "k": 2, "metric": "classes", "also": also}
+    ended = run(rows, {"methods": ["minimality", "homogeneity"]}, columns=columns, guarantee=guarantee)
+    assert ended.code == 0, ended.err
+    assert {one["parameters"]["method"] for one in ended.document["measures"]} == {"homogeneity"}
+    assert "has missing values that the condition does not count" in " ".join(ended.document["notes"])
+
+
 @pytest.mark.parametrize(
     "method", [pytest.param("mondrian", marks=pytest.mark.thorough("the same steps as for hilbert")), "hilbert"]
 )

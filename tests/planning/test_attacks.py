@@ -8,7 +8,14 @@ import pytest
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.planning.attack_findings import attacked, by_size, calibrated
-from privrisk_spark.planning.attacks import beyond, compared_people, refuse_cost, refuse_levels, why_not_minimal
+from privrisk_spark.planning.attacks import (
+    alpha_of,
+    beyond,
+    compared_people,
+    refuse_cost,
+    refuse_levels,
+    why_not_minimal,
+)
 from privrisk_spark.policy.attacks import AttackPolicy, Intruder, ProbabilisticPolicy
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.inferences import Search
@@ -192,3 +199,14 @@ def test_refuse_levels_above_the_height_names_every_key() -> None:
         "attack.levels.age: must be a level of the hierarchy, 0 to 2. Got 3.",
     ]
     refuse_levels(AttackPolicy(levels={"age": 2}, intruder=Intruder(levels={"other": 9})), {"age": 2})
+
+
+@pytest.mark.parametrize(
+    ("missing", "counted", "expected"), [(False, False, (0.5, 2)), (True, False, None), (True, True, (0.5, 2))]
+)
+def test_alpha_of_column_with_missing_values_that_do_not_count_is_none(
+    missing: bool, counted: bool, expected: tuple[float, int] | None
+) -> None:
+    """Minimality takes shares of all rows of a class, and the condition has taken them of the known values."""
+    policy = policy_of(also=[{"alpha": ALPHA["alpha"] | {"count_missing": counted}}])
+    assert alpha_of(policy, "ill", missing=missing) == expected

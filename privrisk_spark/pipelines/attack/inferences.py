@@ -137,10 +137,11 @@ def sensitive_values(
 def of_records(run: Run, opened: Opened, protected: Protected, values: Values, i: int) -> Iterator[Inference]:
     """Infer the values of one column from the classes that records are in."""
     asked, vocabulary = attack_of(run.policy), values.vocabularies[i]
-    if (values.whole.held[i].value >= vocabulary.count).all():
+    missing = values.whole.held[i].value >= vocabulary.count
+    if missing.all():
         return  # That all values are missing tells nobody from others.
     yield from of_classes(run, values, i, vocabulary)
-    bound = alpha_of(run.policy, vocabulary.name)
+    bound = alpha_of(run.policy, vocabulary.name, missing=bool(missing.any()))
     refused = why_not_minimal(run.policy, opened.levels, manifest=opened.release.manifest, rows=protected.people.total)
     if "minimality" in asked.tried and bound is not None and refused is None:
         alpha, k = bound
