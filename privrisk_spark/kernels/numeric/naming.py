@@ -27,6 +27,12 @@ LEAST_UNRELATED = 0.5
 LEAST_EXPECTED = 20.0
 """Disagreements that chance would make, below which a column may determine another by chance."""
 
+_COMPARED_PAIRS = 10_000
+"""Pairs of rows that show that most columns are not determined, before all rows are compared."""
+
+_PAIRED = 30
+"""Determined columns of which it is asked whether two are unrelated, the first ones."""
+
 
 @dataclass(frozen=True)
 class NamingColumn:
@@ -75,8 +81,8 @@ def find_naming_columns(
             continue
         determined = _determined(groups, columns, [other for other in able if other != column])
         # One row a value: an individual's own rows must not make birth dates look like ids.
-        modes = {other: _numbered(_modes(columns[column], columns[other])) for other in determined}
-        pair = next((two for two in combinations(determined, 2) if _unrelated(modes[two[0]], modes[two[1]])), None)
+        modes = {other: _numbered(_modes(columns[column], columns[other])) for other in determined[:_PAIRED]}
+        pair = next((two for two in combinations(list(modes), 2) if _unrelated(modes[two[0]], modes[two[1]])), None)
         if pair is not None:
             found.append(NamingColumn(column, pair))
     return found
@@ -98,15 +104,35 @@ def determined_columns(codes: LongArray, column: int) -> list[int]:
 
 
 def _determined(groups: _Groups, columns: Sequence[LongArray], others: Sequence[int]) -> list[int]:
+    if len(groups.rows) < LEAST_EXPECTED:
+        return []
+    first, second = groups.neighbours(_COMPARED_PAIRS)
+    others = [other for other in others if _may_be_determined(groups, columns[other], first, second)]
     measured = {other: groups.unexplained(columns[other]) for other in others}
     return [other for other, left in measured.items() if left is not None and left <= MOST_UNEXPLAINED]
+
+
+def _may_be_determined(groups: _Groups, codes: LongArray, first: LongArray, second: LongArray) -> bool:
+    """Whether some pairs of rows that share a value leave it open that they agree; all pairs are costly to compare."""
+    one, other = codes[first], codes[second]
+    there = (one >= 0) & (other >= 0)
+    apart = int(np.count_nonzero(there & (one != other)))
+    # A wrong value disagrees with both neighbours, hence twice; and few disagree by chance.
+    most = 2 * MOST_UNEXPLAINED * int(np.count_nonzero(there))
+    return apart <= LEAST_EXPECTED or (
+        apart <= most + LEAST_EXPECTED and apart <= most * groups.by_chance(codes) + LEAST_EXPECTED
+    )
 
 
 def _numbered(codes: LongArray) -> LongArray:
     """Codes 0, 1, … in the order of the given ones; a missing value stays -1."""
     result = np.full(len(codes), -1, dtype=np.int64)
     there = codes >= 0
-    result[there] = np.unique(codes[there], return_inverse=True)[1]
+    if int(codes.max(initial=-1)) < 2 * len(codes):  # without a sort
+        used = np.bincount(codes[there])
+        result[there] = (np.cumsum(used > 0) - 1)[codes[there]]
+    else:
+        result[there] = np.unique(codes[there], return_inverse=True)[1]
     return result
 
 
@@ -137,14 +163,26 @@ class _Groups:
         rows = present[sizes[codes[present]] > 1]
         return cls(present, rows, codes[rows], len(sizes))
 
-    def unexplained(self, codes: LongArray) -> float | None:
-        """Share of the expected disagreement within groups that is left; None if too little is expected."""
+    def neighbours(self, most: int) -> tuple[LongArray, LongArray]:
+        """Rows next to each other in a group, evenly spaced over all groups if there are more than `most`."""
+        order = self.rows[np.argsort(self.group, kind="stable")]
+        sorted_groups = np.sort(self.group, kind="stable")
+        first = np.flatnonzero(sorted_groups[1:] == sorted_groups[:-1])
+        first = first[:: -(-len(first) // most)] if len(first) else first
+        return order[first], order[first + 1]
+
+    def by_chance(self, codes: LongArray) -> float:
+        """Share of all pairs of rows that differ in another column."""
         values = codes[self.present]
         of_value = np.bincount(values[values >= 0]).astype(np.float64)
         total = of_value.sum()
         if total < 2:
-            return None
-        by_chance = 1.0 - float((of_value * (of_value - 1.0)).sum() / (total * (total - 1.0)))
+            return 0.0
+        return 1.0 - float((of_value * (of_value - 1.0)).sum() / (total * (total - 1.0)))
+
+    def unexplained(self, codes: LongArray) -> float | None:
+        """Share of the expected disagreement within groups that is left; None if too little is expected."""
+        by_chance = self.by_chance(codes)
         if by_chance * len(self.rows) < LEAST_EXPECTED:
             return None
         group, _, rows = _tally(self.group, codes[self.rows])

@@ -239,7 +239,8 @@ _PAIRED = 6
 
 def _tidied_codes(values: Sequence[str | None]) -> npt.NDArray[np.int64]:
     """Codes of values without case and surplus blanks; -1 for a value that is missing or blank."""
-    texts = ["" if value is None else tidied(value) for value in values]
+    tidy = {value: "" if value is None else tidied(value) for value in set(values)}
+    texts = [tidy[value] for value in values]
     return np.where([text == "" for text in texts], -1, _codes(texts))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from privrisk_spark.kernels.arrays import LongArray
+from privrisk_spark.kernels.numeric import naming
 from privrisk_spark.kernels.numeric.naming import NamingColumn, find_naming_columns
 
 
@@ -68,3 +69,37 @@ def test_find_naming_columns_birth_dates_of_many_people_are_not_found() -> None:
 def test_find_naming_columns_no_rows_finds_nothing() -> None:
     assert find_naming_columns(np.zeros((0, 3), dtype=np.int64), range(3)) == []
     assert find_naming_columns(np.full((50, 3), -1, dtype=np.int64), range(3)) == []
+
+
+def test_find_naming_columns_many_unrelated_columns_compares_few_of_them_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes, random = individuals(5_000, 300)
+    unrelated = np.column_stack([random.integers(0, random.integers(2, 900), 5_000) for _ in range(40)])
+    table, compared = np.column_stack([codes, unrelated]).astype(np.int64), 0
+    whole = naming._Groups.unexplained
+
+    def unexplained(groups: naming._Groups, of: LongArray) -> float | None:
+        nonlocal compared
+        compared += 1
+        return whole(groups, of)
+
+    monkeypatch.setattr(naming._Groups, "unexplained", unexplained)
+    # The birth date of an individual is one of 20,000 here, and so nearly an id itself.
+    assert [one.column for one in find_naming_columns(table, [0, *range(3, 44)])] == [0]
+    assert compared < 100
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_find_naming_columns_comparing_pairs_first_leaves_out_no_determined_column(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes, random = individuals(4_000, 150, seed=seed)
+    for column, share in ((1, 0.04), (2, 0.04), (3, 0.2)):
+        wrong = random.random(len(codes)) < share
+        codes[wrong, column] = random.permutation(codes[:, column])[wrong]
+    rare = (codes[:, 0] < 3).astype(np.int64)
+    table = np.column_stack([codes, rare, np.where(random.random(len(codes)) < 0.5, -1, codes[:, 2])])
+    columns = range(table.shape[1])
+    expected = [naming.determined_columns(table, column) for column in columns]
+    assert expected[0]
+    monkeypatch.setattr(naming, "_may_be_determined", lambda *_: True)
+    assert expected == [naming.determined_columns(table, column) for column in columns]
