@@ -27,7 +27,7 @@ LEAST_UNRELATED = 0.5
 LEAST_EXPECTED = 20.0
 """Disagreements that chance would make, below which a column may determine another by chance."""
 
-_COMPARED_PAIRS = 10_000
+_COMPARED_PAIRS = 5_000
 """Pairs of rows that show that most columns are not determined, before all rows are compared."""
 
 _PAIRED = 30

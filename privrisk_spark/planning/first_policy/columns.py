@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -205,19 +205,20 @@ def naming_columns(
     if len(codes) < 3:
         return {}
     places = {name: place for place, name in enumerate(codes)}
-    table = np.column_stack(list(codes.values()))
+    table = np.stack(list(codes.values())).T  # each column in one piece
     wanted = [places[name] for name in dict.fromkeys([*asked, *alone]) if name in places]
     single = find_naming_columns(table, wanted, range(len(names)))
     every = list(codes)
     found = {every[one.column]: Naming((every[one.determines[0]], every[one.determines[1]])) for one in single}
     table = table[:, : len(names)]
-    parts = [name for name in asked if name not in found and _may_be_part(codes[name], sample[name])][:_PAIRED]
+    able = (name for name in asked if name not in found and _may_be_part(codes[name], sample[name]))
+    parts = list(islice(able, _PAIRED))
     own = {part: {names[other] for other in determined_columns(table, names.index(part))} | {part} for part in parts}
     for one, other in combinations(parts, 2):
         # What a part determines by itself is no evidence that both together name individuals.
         rest = [name for name in others if name in codes and name not in own[one] | own[other]]
         both = np.where((codes[one] < 0) | (codes[other] < 0), -1, codes[one] * len(codes[one]) + codes[other])
-        pair = find_naming_columns(np.column_stack([both, *[codes[name] for name in rest]]), [0])
+        pair = find_naming_columns(np.stack([both, *[codes[name] for name in rest]]).T, [0])
         if pair:
             determined = (rest[pair[0].determines[0] - 1], rest[pair[0].determines[1] - 1])
             found.setdefault(one, Naming(determined, other))
@@ -227,7 +228,9 @@ def naming_columns(
 
 def _may_be_part(codes: npt.NDArray[np.int64], values: Sequence[str | None]) -> bool:
     """Whether a column may be a part of an id: its values repeat, and are not measured."""
-    return 1 < codes.max() + 1 < len(codes) / 2 and not any(_DECIMALS.fullmatch(value) for value in values if value)
+    return 1 < codes.max() + 1 < len(codes) / 2 and not any(
+        _DECIMALS.fullmatch(value) for value in set(values) if value
+    )
 
 
 _DECIMALS = re.compile(r"\s*[+-]?[0-9]*\.(?!0\s*$)[0-9]+([eE][+-]?[0-9]+)?\s*")
