@@ -27,6 +27,7 @@ def plan(
     of: Literal["release", "assess"] = "release",
     run_id: str | None = None,
     date: dt.date | None = None,
+    accept_undecided: bool = False,
 ) -> Plan:
     """Check everything a run needs and say what it would do; write nothing.
 
@@ -39,9 +40,11 @@ def plan(
     of : {"release", "assess"}
         Which run.
     run_id : str, optional
-        Default from name, date and policy; a new one for a frame.
+        Default from name, date and policy; a new one for a frame, unless it is private (dp) or has a history.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
+    accept_undecided : bool
+        As for :func:`release`.
 
     Returns
     -------
@@ -78,6 +81,8 @@ def plan(
         from privrisk_spark.engine.session import held
 
         policy = as_policy(policy, date)
+        if accept_undecided:
+            policy = policy.model_copy(update={"undecided": ()})
         run, day = settle_run(policy, run_id, date, given=table is not None)
         asked = _for_release(policy, table is not None) if of == "release" else with_frame(policy, table is not None)
         encrypt = of == "release" and (not asked.decides or asked.history is not None)
