@@ -139,7 +139,7 @@ def as_policy(policy: PolicyLike, date: dt.date | None = None) -> written.Policy
     policy : Policy, str, Path or mapping
         A policy, the path of a policy file, or the content of one.
     date : date, optional
-        What ``{ds}`` stands for in a file.
+        What ``{ds}`` stands for in a file or a mapping.
 
     Raises
     ------
@@ -151,7 +151,10 @@ def as_policy(policy: PolicyLike, date: dt.date | None = None) -> written.Policy
     if isinstance(policy, str | Path):
         return load(policy, date=date)
     if isinstance(policy, Mapping) and all(isinstance(key, str) for key in policy):
-        return Policy(**{"columns": {}, **policy})
+        document: dict[str, Any] = {"version": 1, "run": "table", "columns": {}, **policy}
+        name = document["run"]
+        document["run"] = {"name": name} if isinstance(name, str) else name
+        return Policy.of(reading.resolve(document, date=date))
     rule = "must be a Policy, the path of a policy file, or the content of one as a mapping"
     raise ConfigError([Fault("policy", f"{rule}. Got {type(policy).__name__}")])
 

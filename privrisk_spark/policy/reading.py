@@ -128,12 +128,28 @@ def load_with_faults(
     if faults:
         return None, faults
 
-    document = cast("dict[str, Any]", _interpolate(merged, env, date or dt.datetime.now(dt.UTC).date(), "", faults))
+    policy, faults = _resolved(merged, env, date, releasing=releasing, frames=frames)
+    return policy, [_with_origin(fault, origin) for fault in faults]
+
+
+def resolve(document: Mapping[str, Any], *, date: dt.date | None = None) -> Policy:
+    """Check a policy given as a mapping, with references as in a file, for any job and any frames; see :func:`load`."""
+    policy, faults = _resolved(document, os.environ, date, releasing=False, frames=True)
+    if policy is None or faults:
+        raise ConfigError(faults)
+    return policy
+
+
+def _resolved(
+    written: Mapping[str, Any], env: Mapping[str, str], date: dt.date | None, *, releasing: bool, frames: bool
+) -> tuple[Policy | None, list[Fault]]:
+    """Replace the references of a document, and check it."""
+    faults: list[Fault] = []
+    document = cast("dict[str, Any]", _interpolate(written, env, date or dt.datetime.now(dt.UTC).date(), "", faults))
     unresolved = {fault.path for fault in faults}
     policy, others = _check(_for_frames(document) if frames else document, releasing=releasing)
     faults += [fault for fault in others if fault.path not in unresolved]
-    faults = [_with_origin(fault, origin) for fault in faults]
-    given = () if policy is None else tuple(_from_variables(merged, document, env, ()))
+    given = () if policy is None else tuple(_from_variables(written, document, env, ()))
     return policy.given_by_environment(given) if policy is not None and given else policy, faults
 
 
@@ -374,7 +390,7 @@ def _interpolate(value: Any, env: Mapping[str, str], day: dt.date, path: str, fa
     """Replace references in every text; one that cannot be replaced is left, and a fault."""
     if isinstance(value, Mapping):
         return {key: _interpolate(v, env, day, f"{path}.{key}" if path else key, faults) for key, v in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_interpolate(v, env, day, f"{path}.{i}", faults) for i, v in enumerate(value)]
     if not isinstance(value, str):
         return value
@@ -399,7 +415,7 @@ def _from_variables(written: Any, resolved: Any, env: Mapping[str, str], keys: _
     if isinstance(written, Mapping):
         for key, below in written.items():
             yield from _from_variables(below, resolved[key], env, (*keys, str(key)))
-    elif isinstance(written, list):
+    elif isinstance(written, list | tuple):
         for i, below in enumerate(written):
             yield from _from_variables(below, resolved[i], env, (*keys, str(i)))
     elif isinstance(written, str) and any(env.get(match.group(1)) for match in _REFERENCE.finditer(written)):
