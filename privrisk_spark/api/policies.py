@@ -217,7 +217,8 @@ def settle_run(policy: written.Policy, run_id: str | None, date: dt.date | None,
     policy : privrisk_spark.policy.policy.Policy
     run_id : str or None
         What the caller asks for. Without it, a run of a frame gets a new id, because nothing but its rows tells it from
-        another frame. Under dp it keeps the id of the day and the policy, so that trying again costs no budget.
+        another frame. Under dp, and with a history, it keeps the id of the day and the policy, so that trying again
+        costs no budget, and adds nothing to the history.
     date : date or None
     given : bool
         Whether there is a frame.
@@ -229,7 +230,7 @@ def settle_run(policy: written.Policy, run_id: str | None, date: dt.date | None,
     """
     day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
     if run_id is None:
-        new = given and policy.guarantee.kind != "dp"
+        new = given and policy.guarantee.kind != "dp" and policy.history is None
         run_id = policy.run_id(day) + (f"-{uuid.uuid4().hex[:8]}" if new else "")
     return reading.check_run_id(run_id), day
 
