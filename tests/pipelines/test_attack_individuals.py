@@ -221,6 +221,28 @@ def test_attack_on_values_by_an_intruder_with_a_table_counts_all_in_the_classes(
         assert ended.measure("values_certain", **told) == pytest.approx(expected, abs=1e-6)
 
 
+def test_attack_on_values_of_a_table_with_rows_of_strangers_counts_records(
+    privrisk: Privrisk, released: Released, tmp_path: Path
+) -> None:
+    """Whose individuals the strangers are is not known, and their values are in the classes, too."""
+    del privrisk
+    rows = [{**row, "age": "*", "ill": "flu"} for row in released.rows]
+    rows += [
+        {**rows[0], "who": f"stranger {i}", "city": city, "ill": "angina"} for i, city in enumerate(("Ulm", "Bonn"))
+    ]
+    table = pa.Table.from_pylist(rows).drop(["person"])
+    pq.write_table(table, tmp_path / "strangers.parquet")
+    protected = {"path": str(tmp_path / "strangers.parquet"), "record_id": "who"}
+    ended = released.attack(tmp_path, {"methods": ["homogeneity"], "protected": protected})
+    assert ended.code == 0, ended.err
+    of = {"method": "homogeneity", "column": "ill"}
+    known = sum(row["ill"] is not None for row in released.rows)
+    assert ended.measure("records_tried", **of, outcome="certain") == known
+    # Only where no stranger is do all rows hold the flu; what is true of a record is another matter.
+    flu = sum(row["ill"] == "flu" and row["city"] not in ("Ulm", "Bonn") for row in released.rows)
+    assert ended.measure("values_certain", **of) == flu
+
+
 def test_attack_by_links_counts_individuals_of_released_records(
     privrisk: Privrisk, released: Released, tmp_path: Path
 ) -> None:

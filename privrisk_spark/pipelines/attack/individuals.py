@@ -70,7 +70,7 @@ def individuals_of(
     everybody: Batches,
     people: Batches,
 ) -> Individuals | None:
-    """Put the released records of individuals next to their values; None where it is not known whose the rows are.
+    """Put the released records of individuals next to their values; None where it is not known whose all rows are.
 
     Parameters
     ----------
@@ -89,6 +89,8 @@ def individuals_of(
     tried = beside_values(protected.told, people, k, n)
     tried = Batches.of_frame(run.scratch.write_frame(of_both(tried).frame(), "tried-values"))
     shown = tried if same else beside_values(protected.persons.rows, everybody, k, n)
+    if opened.decisions is None and shown.frame().count() < protected.rows.total:
+        return None  # The values of strangers' rows are unknown, so it is not known what their classes tell.
     classes = store_classes(run.scratch.directory("classes-released"), protected.rows)
     return Individuals(vocabularies, everybody, people, tried, shown, classes, same)
 
