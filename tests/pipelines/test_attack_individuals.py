@@ -302,7 +302,13 @@ def test_attack_by_composition_counts_individuals_with_a_certain_record(
     second.append({"id": "stranger", "age": "*", "town": "Ulm", "ill": "flu"})
     pq.write_table(pa.Table.from_pylist(second), tmp_path / "second.parquet")
     other = {"path": str(tmp_path / "second.parquet"), "record_id": "id", "columns": {"city": "town"}}
-    ended = released.attack(tmp_path, {"methods": ["composition", "homogeneity"], "also": [other]})
+    # Of a third table no value is known: it tells nothing.
+    nothing = pa.Table.from_pylist(
+        [{**row, "ill": None} for row in second], schema=pa.table({key: [""] for key in second[0]}).schema
+    )
+    pq.write_table(nothing, tmp_path / "nothing.parquet")
+    third = other | {"path": str(tmp_path / "nothing.parquet")}
+    ended = released.attack(tmp_path, {"methods": ["composition", "homogeneity"], "also": [other, third]})
     assert ended.code == 0, ended.err
     shown, whose = released.shown(), {row["who"]: row["person"] for row in released.rows}
     forms = [shown, {row["id"]: (row["age"], row["town"]) for row in second}]
@@ -329,6 +335,9 @@ def test_attack_by_composition_counts_individuals_with_a_certain_record(
         of = {"method": "composition", "column": "ill", "releases": r + 1}
         assert ended.measure("people_tried", **of, outcome="certain") == len(seen[r])
         assert ended.measure("values_certain", **of) == len(after[r])
+    for name, more in {"people_tried": {"outcome": "certain"}, "values_certain": {}}.items():
+        told = [ended.measure(name, method="composition", column="ill", releases=n, **more) for n in (2, 3)]
+        assert told[0] == told[1]
     assert len(after[1]) > len(after[0]) == ended.measure("values_certain", method="homogeneity", column="ill")
 
 

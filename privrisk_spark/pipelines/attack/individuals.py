@@ -168,6 +168,7 @@ def composed_of_individuals(
     """Intersect the values of the classes that the records of individuals are in, release after release."""
     vocabulary, scratch, nodes = individuals.vocabularies[i], run.scratch, schemas.nodes(len(opened.known))
     most = run.policy.counting.sorted_vectors
+    told = [0]  # After each release, the last of them that tells something.
     held, places = [classes], [in_classes(run, individuals.tried, protected.rows, classes, nodes, f"{i}")]
     for r, other in enumerate(opened.others):
         key = f"{OTHERS}.{r}"
@@ -178,6 +179,10 @@ def composed_of_individuals(
         written = write_held(
             scratch, named, stored, nodes, schemas.sensitive(1)[0], f"held-{i}-{r}", without=vocabulary.count
         )
+        if written.isEmpty():  # None of its rows has a value, so that it tells nothing.
+            told.append(len(held) - 1)
+            continue
+        told.append(len(held))
         held.append(collect_held(written, most=most, key=key))
         places.append(in_classes(run, rows, tuples, held[-1], nodes, f"{i}-{r}"))
     own = schemas.sensitive(len(individuals.vocabularies))[i]
@@ -190,8 +195,8 @@ def composed_of_individuals(
     left = intersected(histories.places[known], runs, histories.own[known], histories.people[known], together)
     flags = [(spread(one.seen, known), spread(one.certain > 0, known)) for one in left]
     found = collect_composed(individuals.people, places, own, histories, flags, scratch.directory(f"histories-{i}"))
-    for n, of in enumerate(found, start=1):
-        yield inferred("composition", vocabulary.name, "certain", of, releases=n)
+    for n, last in enumerate(told, start=1):
+        yield inferred("composition", vocabulary.name, "certain", found[last], releases=n)
 
 
 def spread(flags: BoolArray, known: BoolArray) -> BoolArray:
