@@ -177,8 +177,7 @@ class RiskPolicy(Part):
     """Identification risk of a record."""
 
     model: Literal["I", "II", "III"] = Field(
-        "I",
-        description="Risk where rho of N people fit a record: Phi/rho (I), 1/rho (II), Phi log(N/rho) (III).",
+        "I", description="Risk where rho of N people fit a record: Phi/rho (I), 1/rho (II), Phi log(N/rho) (III)."
     )
     sensitivity: Sensitivity = Field(
         LinearSensitivity(), description="Phi: how much harm it does if a record's disclosed values are known."
@@ -189,8 +188,7 @@ class UtilityPolicy(Part):
     """Utility of a disclosed record."""
 
     measure: Literal["depth", "leaves", "log-leaves", "xiao-tao", "lm"] = Field(
-        "depth",
-        description="What a value is worth: steps of generalization not taken (depth), or by leaves below it.",
+        "depth", description="What a value is worth: steps of generalization not taken (depth), or by leaves below it."
     )
     weights: Annotated[dict[str, NonNegative], SORTED] = Field(
         default_factory=dict, description="Weight per quasi-identifier (default 1)."
