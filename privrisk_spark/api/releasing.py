@@ -274,7 +274,8 @@ def withdraw(
     """
     from privrisk_spark.pipelines import withdrawal
 
-    policy = as_policy(policy)
+    # What was released once was decided, or accepted.
+    policy = as_policy(policy).model_copy(update={"undecided": ()})
     found = policy.output
     places = (output or (found and found.path), vault or (found and found.vault))
     if places[0] is None or places[1] is None:

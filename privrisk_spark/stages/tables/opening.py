@@ -72,8 +72,7 @@ _LINE_BY_LINE = {
 }
 """Reader options under which every line of a CSV file is one row or none, whatever it and the others hold."""
 
-_ROW_INDEX = "_tmp_metadata_row_index"
-"""Column by which Spark's reader of Parquet asks for the number of each row."""
+_ROW_INDEX = "_tmp_metadata_row_index"  # by which Spark's reader of Parquet asks for the number of each row
 
 _SELF_DESCRIBING = ("parquet", "orc", "delta", "iceberg")
 """Providers of tables of a catalog whose rows are told apart by their format and not by what they hold."""
@@ -140,10 +139,7 @@ def read(
         how = "" if table.catalog else f" as {table.format}"
         raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
     if _ROW_INDEX in frame.columns:
-        raise SchemaError(
-            f"{where} has the column '{_ROW_INDEX}', a name that Spark uses itself for the numbers of rows: it would "
-            "read numbers of rows, or no file at all. Rename the column."
-        )
+        raise SchemaError(f"{where} has the column '{_ROW_INDEX}', a name that Spark keeps for itself. Rename it.")
     if files is not None:
         refuse_others(files, frame.inputFiles(), table=table, key=key)
     elif table.catalog is None and not local_files(table):
