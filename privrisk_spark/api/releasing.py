@@ -277,10 +277,11 @@ def withdraw(
     # What was released once was decided, or accepted.
     policy = as_policy(policy).model_copy(update={"undecided": ()})
     found = policy.output
-    places = (output or (found and found.path), vault or (found and found.vault))
-    if places[0] is None or places[1] is None:
+    at = output or (None if found is None else found.path)
+    private = vault or (None if found is None else found.vault)
+    if at is None or private is None:
         raise ConfigError([Fault("output", "is required: name the path and the vault of the release")])
-    asked = placed(policy, places[0], places[1])
+    asked = placed(policy, at, private)
     today = dt.datetime.now(dt.UTC).date()
     return withdrawal.withdraw(asked, check_run_id(run_id), reason=reason, today=today)
 
