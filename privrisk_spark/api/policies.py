@@ -154,7 +154,7 @@ def as_policy(policy: PolicyLike, date: dt.date | None = None) -> written.Policy
         document: dict[str, Any] = {"version": 1, "run": "table", "columns": {}, **policy}
         name = document["run"]
         document["run"] = {"name": name} if isinstance(name, str) else name
-        return Policy.of(reading.resolve(document, date=date))
+        return Policy.of(reading.parse_given(document, date=date))
     rule = "must be a Policy, the path of a policy file, or the content of one as a mapping"
     raise ConfigError([Fault("policy", f"{rule}. Got {type(policy).__name__}")])
 

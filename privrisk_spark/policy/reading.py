@@ -132,7 +132,7 @@ def load_with_faults(
     return policy, [_with_origin(fault, origin) for fault in faults]
 
 
-def resolve(document: Mapping[str, Any], *, date: dt.date | None = None) -> Policy:
+def parse_given(document: Mapping[str, Any], *, date: dt.date | None = None) -> Policy:
     """Check a policy given as a mapping, with references as in a file, for any job and any frames; see :func:`load`."""
     policy, faults = _resolved(document, os.environ, date, releasing=False, frames=True)
     if policy is None or faults:
