@@ -10,7 +10,9 @@ import small_release
 from product import Privrisk
 from pyspark.sql import SparkSession
 
+from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.metrics import METRICS_SCHEMA
+from privrisk_spark.storage.ownership import claim
 
 STAGES = ["read", "encode", "count", "decide", "write", "validate", "vault"]
 
@@ -74,6 +76,7 @@ def test_a_stage_that_fails_says_by_what(privrisk: Privrisk, tmp_path: Path) -> 
 def test_metrics_that_cannot_be_written_change_no_end(privrisk: Privrisk, tmp_path: Path) -> None:
     table, root = small_release.write_table(tmp_path), tmp_path / "x"
     (root / "vault").mkdir(parents=True)
+    claim(locate(str(root / "vault"), key="output.vault"), "output.vault", "vault")
     (root / "vault" / "metrics").write_text("in the way")
     ran = privrisk(small_release.policy("risk", table, root), "--run-id", "r1", root=root)
     assert ran.code == 0, ran.err
