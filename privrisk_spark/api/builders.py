@@ -281,7 +281,6 @@ def sensitive(
     *,
     release: Coarser | None = None,
     mask: Masking | None = None,
-    no_id: bool | None = None,
     read: Reading | None = None,
 ) -> Column:
     """Declare a column worth protecting: what an attacker wants to learn.
@@ -295,8 +294,6 @@ def sensitive(
         ``intervals``.
     mask : mapping, optional
         How its values are masked, as for :func:`quasi_identifier`.
-    no_id : bool, optional
-        Whether you state that the values name no individuals; a release then does not check it.
     read : mapping, optional
         How its values are tidied when they are read, as for :func:`quasi_identifier`.
 
@@ -313,7 +310,7 @@ def sensitive(
     >>> pr.sensitive(release={"round": 100, "top_code": 5000})
     {'role': 'sensitive', 'action': 'keep', 'release': {'round': 100, 'top_code': 5000}}
     """
-    return {"role": "sensitive", "action": action} | _given(no_id=no_id) | _parts(release=release, mask=mask, read=read)
+    return {"role": "sensitive", "action": action} | _parts(release=release, mask=mask, read=read)
 
 
 def insensitive(
@@ -321,7 +318,6 @@ def insensitive(
     *,
     release: Coarser | None = None,
     mask: Masking | None = None,
-    no_id: bool | None = None,
     read: Reading | None = None,
 ) -> Column:
     """Declare a column no attacker knows and nobody minds.
@@ -330,7 +326,7 @@ def insensitive(
     ----------
     action : {"keep", "drop"}
         Whether it is released, as it is or as `release` says, or dropped.
-    release, mask, no_id, read : optional
+    release, mask, read : mapping, optional
         As for :func:`sensitive`.
 
     Returns
@@ -344,9 +340,7 @@ def insensitive(
     >>> pr.insensitive("drop")
     {'role': 'insensitive', 'action': 'drop'}
     """
-    return (
-        {"role": "insensitive", "action": action} | _given(no_id=no_id) | _parts(release=release, mask=mask, read=read)
-    )
+    return {"role": "insensitive", "action": action} | _parts(release=release, mask=mask, read=read)
 
 
 def identifier(*, read: Reading | None = None) -> Column:

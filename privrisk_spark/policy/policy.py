@@ -137,7 +137,6 @@ class Sensitive(Part):
 
     role: Literal["sensitive"]
     action: Literal["keep", "drop"] = Field("keep", description="keep: released as it is; drop: not released.")
-    no_id: bool = Field(False, description="You state that no value names an individual.", exclude_if=unsaid)
     release: Recoded = None
     mask: Masked = None
     read: Read = None
@@ -148,7 +147,6 @@ class Insensitive(Part):
 
     role: Literal["insensitive"]
     action: Literal["keep", "drop"] = Field("keep", description="keep: released as it is; drop: not released.")
-    no_id: bool = Field(False, description="You state that no value names an individual.", exclude_if=unsaid)
     release: Recoded = None
     mask: Masked = None
     read: Read = None

@@ -114,7 +114,7 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
     contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
     if policy.guarantee.kind != "dp":  # there an error that depends on exact values would reveal a row
         found = collect_naming_columns(read.encoded, policy, opened.hierarchies, rows=facts.rows)
-        refuse_naming_columns(found, policy)
+        refuse_naming_columns(found)
     return Encoded(read.encoded, facts, tuple(checks), opened.files)
 
 

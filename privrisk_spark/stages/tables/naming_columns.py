@@ -1,4 +1,4 @@
-"""Released columns that name individuals: found on a sample of the encoded rows, and refused."""
+"""Quasi-identifiers that name individuals: found on a sample of the encoded rows, and refused."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ _DRAW, _ROW = "draw", "row"
 def collect_naming_columns(
     encoded: Batches, policy: Policy, hierarchies: Mapping[str, Hierarchy], *, rows: int
 ) -> dict[str, tuple[str, str]]:
-    """Find the released columns that name individuals, each with two quasi-identifiers that it determines.
-
-    These are quasi-identifiers, and texts that are released as they are.
+    """Find the quasi-identifiers that name individuals, each with two others that it determines.
 
     The sample depends on the rows only, not on their order or parts. If the policy names individuals, one row of each
     is compared: their own rows then cannot make another column look like an id.
@@ -45,17 +43,14 @@ def collect_naming_columns(
         Of the table.
     """
     columns = _codes_of(policy, hierarchies)
-    known = range(len(columns))
-    columns |= _texts_of(policy, encoded.schema)
     names = list(columns)
     asked = [
         place
-        for place, name in enumerate(names)
-        if not getattr(policy.columns[name], "no_id", False)
-        and (name not in hierarchies or hierarchies[name].n_leaves >= FEWEST_VALUES)
+        for place, (name, one) in enumerate(policy.quasi_identifiers.items())
+        if not one.no_id and (name not in hierarchies or hierarchies[name].n_leaves >= FEWEST_VALUES)
     ]
     # A column and two others, and enough rows to compare.
-    if not asked or len(known) < 2 or len(names) < 3 or rows <= LEAST_EXPECTED:
+    if not asked or len(names) < 3 or rows <= LEAST_EXPECTED:
         return {}
     drawn = _sampled(encoded, columns, hierarchies, share=min(1.0, SAMPLED_ROWS / rows)).frame().toArrow()
     if policy.table.entity_id is not None:
@@ -63,18 +58,17 @@ def collect_naming_columns(
     codes = np.column_stack([drawn.column(alias).to_numpy() for alias in columns.values()])
     return {
         names[one.column]: (names[one.determines[0]], names[one.determines[1]])
-        for one in find_naming_columns(codes, asked, known)
+        for one in find_naming_columns(codes, asked, range(len(names)))
     }
 
 
-def refuse_naming_columns(found: Mapping[str, tuple[str, str]], policy: Policy) -> None:
-    """Refuse released columns that name individuals.
+def refuse_naming_columns(found: Mapping[str, tuple[str, str]]) -> None:
+    """Refuse quasi-identifiers that name individuals.
 
     Parameters
     ----------
     found : mapping
         As :func:`collect_naming_columns` returns it.
-    policy : Policy
 
     Raises
     ------
@@ -85,9 +79,9 @@ def refuse_naming_columns(found: Mapping[str, tuple[str, str]], policy: Policy) 
         Fault(
             f"columns.{name}.role",
             f"the values seem to name individuals: they repeat, and rows with the same value also have the same {one} "
-            f"and {other}, which are otherwise unrelated. Got '{policy.columns[name].role}'. Fix: set "
-            f"role: identifier, and table.entity_id: {name} if one individual has several rows; if the values name no "
-            f"individuals (for example shops), set columns.{name}.no_id: true",
+            f"and {other}, which are otherwise unrelated. Got 'quasi-identifier'. Fix: set role: identifier, and "
+            f"table.entity_id: {name} if one individual has several rows; if the values name no individuals (for "
+            f"example shops), set columns.{name}.no_id: true",
         )
         for name, (one, other) in found.items()
     ]
@@ -102,14 +96,6 @@ def _codes_of(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> dict[str,
         return dict(zip(quasi, schemas.codes(len(quasi)), strict=True))
     released = dict(zip(kept, schemas.released(len(kept)), strict=True))
     return {name: released[name] for name in quasi}
-
-
-def _texts_of(policy: Policy, schema: T.StructType) -> dict[str, str]:
-    """Texts that are released as they are, with their columns of ENCODED. Numbers and dates are seldom ids."""
-    kept = policy.kept_columns
-    released = dict(zip(kept, schemas.released(len(kept)), strict=True))
-    plain = [name for name in policy.kept_as_they_are if name not in policy.masks]
-    return {name: released[name] for name in plain if isinstance(schema[released[name]].dataType, T.StringType)}
 
 
 def _sampled(

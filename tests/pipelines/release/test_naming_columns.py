@@ -89,20 +89,6 @@ def test_release_column_that_is_declared_to_be_no_id_passes(visits: DataFrame, k
         assert "number" in done.data.columns
 
 
-@pytest.mark.parametrize("role", ["sensitive", "insensitive"])
-def test_release_text_that_is_kept_and_names_individuals_is_refused(visits: DataFrame, role: str) -> None:
-    columns: dict[str, Any] = {"born": FLAT | {"no_id": True}, "sex": FLAT, "ward": {"role": role}}
-    columns |= {"person": pr.identifier(), "number": {"role": role}}
-    with pytest.raises(SchemaError) as refused:
-        pr.release(visits, pr.Policy(columns=columns, **GUARANTEES["k-anonymity"]))
-    (fault,) = refused.value.faults
-    assert fault.path == "columns.number.role"
-    assert f"Got '{role}'" in fault.rule
-    columns["number"] |= {"no_id": True}
-    with pr.release(visits, pr.Policy(columns=columns, **GUARANTEES["k-anonymity"])) as done:
-        assert "number" in done.data.columns
-
-
 def test_release_second_number_of_individuals_that_are_counted_passes(visits: DataFrame) -> None:
     """Individuals are counted then, so their own rows are no others among whom they hide."""
     with pr.release(visits, policy("risk", entity="person")) as done:
