@@ -95,7 +95,7 @@ def test_the_release_is_that_with_a_directory_and_so_is_what_the_run_leaves(
     assert json.loads(found["checks.json"]) == json.loads((disk / "vault" / "checks.json").read_bytes())
     first = {name.split("/")[1] for name in names(store)}
     shared = {path.name for path in (disk / "vault").iterdir() if path.name in of_all - {"requests"}}
-    assert first == shared | {"runs", "status"}
+    assert first == shared | {".privrisk.json", "runs", "status"}
     status = json.loads(store.read("vault/status/r1.json").content)
     assert (status["phase"], status["code"]) == ("published", 0)
     assert f"vault     {vault_of(store)}/runs/r1~" in ran.out
