@@ -335,7 +335,7 @@ def test_a_result_opens_what_its_run_left_in_the_store(spark: SparkSession, stor
         assert done.vault_report is not None
         assert "<html" in done.vault_report.html
         assert done.data.count() == 12
-    again = pr.release(frame, policy, **places)
+    again = pr.release(frame, policy, run_id=done.run_id, **places)
     assert not again.fresh
     assert again.vault_report is not None
     assert os.environ["AWS_ACCESS_KEY_ID"] not in repr(again)
