@@ -670,7 +670,7 @@ def test_read_of_a_column_that_spark_uses_itself_names_the_column(spark, tmp_pat
     spark.read.parquet(str(tmp_path / "t.parquet")).createOrReplaceTempView("row_numbers")
     try:
         for table in (Table(path=str(tmp_path / "t.parquet")), Table(catalog="row_numbers")):
-            with pytest.raises(SchemaError, match="has the column '_tmp_metadata_row_index', a name that Spark uses"):
+            with pytest.raises(SchemaError, match="has the column '_tmp_metadata_row_index', a name that Spark keeps"):
                 read(spark, table, key="table")
     finally:
         spark.catalog.dropTempView("row_numbers")
