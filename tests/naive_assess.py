@@ -241,8 +241,11 @@ def attribute(
             return Counter(row[column] for row in held)
         return Counter(value for value, _ in {(row[column], row[person]) for row in held})
 
-    classes = [(size_of(held, person), counted(held)) for held in grouped(rows, names).values()]
-    table: Counter[Any] = sum((held for _, held in classes), Counter())
+    classes = [
+        (size_of(held, person), size_of([row for row in held if row[column] is not None], person), counted(held))
+        for held in grouped(rows, names).values()
+    ]
+    table: Counter[Any] = sum((held for *_, held in classes), Counter())
     total = sum(table.values())
     p = {value: table[value] / total for value in domain}
 
@@ -266,13 +269,13 @@ def attribute(
 
     worst: dict[str, list[float]] = defaultdict(list)
     homogeneous = likely = 0
-    for size, held in classes:
+    for size, with_known, held in classes:
         n = sum(held.values())
         q = {value: held[value] / n for value in domain}
-        # A missing value tells nothing: of these the shares are of who holds none.
+        # A missing value tells nothing: the shares are of those who hold a known value.
         known = {value: times for value, times in held.items() if value is not None}
         falling = sorted(known.values(), reverse=True) or [0]
-        some = max(size - held.get(None, 0), falling[0], 1)
+        some = max(with_known, 1)
         everybody = falling[0] == some
         worst["p_sensitive"].append(len(known))
         of_known = [times / sum(known.values()) for times in known.values()]
@@ -291,7 +294,7 @@ def attribute(
         worst["delta_disclosure_present"].append(max(ratio for ratio in ratios if ratio < math.inf))
         homogeneous += size * everybody
         likely += size * (falling[0] / some > 0.5 + 1e-12)
-    people = sum(size for size, _ in classes)
+    people = sum(size for size, *_ in classes)
     least = {"p_sensitive", "l_entropy", "l_recursive"}
     found: Figures = {(name, column): min(values) if name in least else max(values) for name, values in worst.items()}
     found["homogeneity_share", column] = homogeneous / people

@@ -105,10 +105,14 @@ def table_with_values(labels: Labels, rows: Rows, held: Held) -> FullDomain:
     return FullDomain.of([np.array(of, dtype=np.int32) for of in labels], vectors, counts, [runs])
 
 
+MISSING = 0
+"""Code of the missing value, where it does not count."""
+
+
 def holders_of(places: Sequence[Row], who: Sequence[int], held: Sequence[int], n_classes: int) -> Holders:
     """Holders of rows whose distinct record is the first number of each place."""
     owner = np.array([place[0] for place in places], dtype=np.int64)
-    return Holders.of(owner, np.array(held, dtype=np.int64), np.array(who, dtype=np.int64), n_classes)
+    return Holders.of(owner, np.array(held, dtype=np.int64), np.array(who, dtype=np.int64), n_classes, missing=MISSING)
 
 
 def table_of_holders(labels: Labels, rows: Rows, who: Sequence[int], held: Held) -> FullDomain:

@@ -35,7 +35,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.errors import InputError
+from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.bounds import fails
 
@@ -56,6 +56,8 @@ class SensitiveRuns:
         Rows of the class with that value, at least 1; persons who hold it where there are ``persons``.
     persons : ndarray of int64, shape (m,), or None
         Distinct persons of each class, each of whom holds at least one value.
+    known : ndarray of int64, shape (m,), or None
+        Those of them who hold a value that is not missing; None where no value is missing, or it is not counted.
 
     Raises
     ------
@@ -67,6 +69,7 @@ class SensitiveRuns:
     value: IntArray
     count: LongArray
     persons: LongArray | None = None
+    known: LongArray | None = None
 
     def __post_init__(self) -> None:
         start, value, count = self.class_start, self.value, self.count
@@ -152,8 +155,8 @@ class SensitiveRuns:
         """
         of_runs = kept[self.owner]
         start = np.concatenate([[0], np.cumsum(np.diff(self.class_start)[kept])]).astype(np.int64)
-        persons = None if self.persons is None else self.persons[kept]
-        return SensitiveRuns(start, self.value[of_runs], self.count[of_runs], persons)
+        persons, known = (None if of is None else of[kept] for of in (self.persons, self.known))
+        return SensitiveRuns(start, self.value[of_runs], self.count[of_runs], persons, known)
 
     def without(self, missing: int) -> SensitiveRuns:
         """Leave the missing value out of the classes that hold other values.
@@ -166,14 +169,20 @@ class SensitiveRuns:
         Returns
         -------
         SensitiveRuns
-            Persons are those who do not hold it, at least as many as hold one of the other values.
+            Its persons hold one of the other values.
+
+        Raises
+        ------
+        InternalError
+            If persons are counted, and :attr:`known` is not.
         """
         left_out = (self.value == missing) & (np.diff(self.class_start) > 1)[self.owner]
         start = self.class_start - np.concatenate([[0], np.cumsum(self.added(left_out.astype(np.int64)))])
         persons = self.persons
-        if persons is not None:
-            of_others = self.greatest(np.where(left_out, 0, self.count))
-            persons = np.maximum(persons - self.added(np.where(left_out, self.count, 0)), of_others)
+        if persons is not None and left_out.any():
+            if self.known is None:
+                raise InternalError("Runs of classes: it is not counted who holds a known value.")
+            persons = np.where(self.holds_only(missing), persons, self.known)
         return SensitiveRuns(start, self.value[~left_out], self.count[~left_out], persons)
 
     def holds_only(self, value: int) -> BoolArray:

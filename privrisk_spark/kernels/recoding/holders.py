@@ -53,15 +53,20 @@ class Holders:
         Who holds the value of each cell.
     of_classes : Persons
         The persons in each class.
+    of_known : Persons or None
+        Those of them who hold a known value; None where no value is missing.
     """
 
     class_start: LongArray
     value: IntArray
     of_cells: Persons
     of_classes: Persons
+    of_known: Persons | None = None
 
     @classmethod
-    def of(cls, owner: LongArray, value: LongArray, person: LongArray, n_classes: int) -> Holders:
+    def of(
+        cls, owner: LongArray, value: LongArray, person: LongArray, n_classes: int, *, missing: int | None = None
+    ) -> Holders:
         """Take every distinct record, value and person that are together in a row.
 
         Parameters
@@ -70,6 +75,8 @@ class Holders:
             Distinct record, code of the value and number of the person, all at least 0; the same may be given again.
         n_classes : int
             Distinct records, each of which has a row.
+        missing : int, optional
+            Code of the missing value.
 
         Raises
         ------
@@ -81,10 +88,21 @@ class Holders:
         persons = Persons.of(owner, person, n_classes)
         first, cell = distinct_rows([owner, value])
         _, holding = distinct_rows([value, person])
-        return cls.beside(owner[first], value[first], Persons.of(cell, holding, len(first)), persons)
+        of_known = None
+        if missing is not None:
+            known = value != missing
+            of_known = Persons.of(owner[known], person[known], n_classes)
+        return cls.beside(owner[first], value[first], Persons.of(cell, holding, len(first)), persons, of_known)
 
     @classmethod
-    def beside(cls, owner: LongArray, value: LongArray, of_cells: Persons, of_classes: Persons) -> Holders:
+    def beside(
+        cls,
+        owner: LongArray,
+        value: LongArray,
+        of_cells: Persons,
+        of_classes: Persons,
+        of_known: Persons | None = None,
+    ) -> Holders:
         """Take the cells with what was counted of them.
 
         Parameters
@@ -92,6 +110,7 @@ class Holders:
         owner, value : ndarrays of int64, shape (n_cells,)
             Class and code of the value of each cell, each pair once, in lexicographic order.
         of_cells, of_classes : Persons
+        of_known : Persons, optional
 
         Raises
         ------
@@ -100,8 +119,12 @@ class Holders:
         """
         n_classes = len(of_classes.alone)
         start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_classes))]).astype(np.int64)
-        found = cls(start, value.astype(np.int32), of_cells, of_classes)
-        if len(of_cells.alone) != len(value) or len(start) != n_classes + 1:
+        found = cls(start, value.astype(np.int32), of_cells, of_classes, of_known)
+        if (
+            len(of_cells.alone) != len(value)
+            or len(start) != n_classes + 1
+            or (of_known is not None and len(of_known.alone) != n_classes)
+        ):
             raise InputError("Holders: persons must be counted of every cell and of every class.")
         _ = found.runs
         return found
@@ -119,7 +142,8 @@ class Holders:
     @cached_property
     def runs(self) -> SensitiveRuns:
         """Persons who hold each value of each class, with the persons of the classes."""
-        return SensitiveRuns(self.class_start, self.value, self.of_cells.count, self.of_classes.count)
+        known = None if self.of_known is None else self.of_known.count
+        return SensitiveRuns(self.class_start, self.value, self.of_cells.count, self.of_classes.count, known)
 
     @property
     def rows(self) -> LongArray:
@@ -135,7 +159,13 @@ class Holders:
         """
         of_cells = kept[self.owner]
         start = np.concatenate([[0], np.cumsum(np.diff(self.class_start)[kept])]).astype(np.int64)
-        return Holders(start, self.value[of_cells], self.of_cells.where(of_cells), self.of_classes.where(kept))
+        return Holders(
+            start,
+            self.value[of_cells],
+            self.of_cells.where(of_cells),
+            self.of_classes.where(kept),
+            None if self.of_known is None else self.of_known.where(kept),
+        )
 
     def united(self, of: LongArray, n_classes: int) -> Holders:
         """Return those of classes that are unions: class ``of[j]`` takes in class ``j``; each takes in one."""
@@ -149,6 +179,7 @@ class Holders:
             (key % values).astype(np.int32),
             self.of_cells.united(cell, len(key)),
             self.of_classes.united(of, n_classes),
+            None if self.of_known is None else self.of_known.united(of, n_classes),
         )
 
 

@@ -314,7 +314,7 @@ def classes_of(table: pa.Table | None, layout: Layout) -> Classes:
         persons = np.bincount(member[pairs], minlength=len(first)).astype(np.int64)
     rows = table.column(schemas.N_ROWS).to_numpy()
     held = []
-    for name in layout.names[k:]:
+    for name, missing in zip(layout.names[k:], layout.value_counts, strict=True):
         code = table.column(name).to_numpy()
         if entity is None:
             held.append(_runs(first, member, code, rows))
@@ -325,7 +325,9 @@ def classes_of(table: pa.Table | None, layout: Layout) -> Classes:
         runs = triples[runs_in]
         counts = np.bincount(of_row, minlength=len(runs)).astype(np.int64)
         start = np.searchsorted(member[runs], np.arange(len(first) + 1)).astype(np.int64)
-        held.append(SensitiveRuns(start, code[runs].astype(np.int32), counts, persons))
+        pairs, _ = distinct_rows([member[code != missing], entity[code != missing]])
+        known = np.bincount(member[code != missing][pairs], minlength=len(first)).astype(np.int64)
+        held.append(SensitiveRuns(start, code[runs].astype(np.int32), counts, persons, known))
     return Classes(
         nodes=np.column_stack([node[first] for node in nodes]).astype(np.int32),
         rows=summed(schemas.N_ROWS),

@@ -133,6 +133,10 @@ def collect_holders(
     """
     found = _collect_whose(encoded, names, [released], most)
     values, code = _in_order(found.column(released))
+    of_known = None
+    if values.null_count:
+        known = _collect_whose(encoded, names, [], most, known=released)
+        of_known = _beside(known, places_of(keys, integers(known, names)), _who(known), len(keys))
     owner, who = places_of(keys, integers(found, names)), _who(found)
     first, cell = distinct_rows([owner, code])
     of_cells = _beside(found, cell, who, len(first))
@@ -140,16 +144,23 @@ def collect_holders(
     total = np.zeros(len(values), dtype=np.int64)
     np.add.at(total, code[who < 0], found.column(schemas.N_ROWS).to_numpy()[who < 0])
     np.add.at(total, code[several[who[several] >= 0]], 1)
-    return Holders.beside(owner[first], code[first], of_cells, persons), values, total
+    return Holders.beside(owner[first], code[first], of_cells, persons, of_known), values, total
 
 
-def _collect_whose(encoded: Batches, names: Sequence[str], more: Sequence[str], most: int) -> pa.Table:
+def _collect_whose(
+    encoded: Batches, names: Sequence[str], more: Sequence[str], most: int, *, known: str | None = None
+) -> pa.Table:
     """Collect distinct records, told apart by ``more`` too, with their persons.
+
+    If ``known`` is given, rows in which this column is missing are left out.
 
     Persons who are in one of them alone are counted, in a row where ``who`` is missing; of the others there is a row
     each, wherever they are. A person is counted anew with each value of ``more``.
     """
-    pairs = _once(encoded, [*names, *more, schemas.ENTITY]).select(*names, *more, schemas.ENTITY).distinct()
+    columns = [*names, *more, *([] if known is None else [known]), schemas.ENTITY]
+    rows = _once(encoded, columns)
+    rows = rows if known is None else rows.where(F.col(known).isNotNull())
+    pairs = rows.select(*names, *more, schemas.ENTITY).distinct()
     several: Column = F.count("*").over(Window.partitionBy(schemas.ENTITY, *more)) > 1
     told = pairs.select(*names, *more, F.when(several, F.col(schemas.ENTITY)).alias("who"))
     return _collect_few(told.groupBy(*names, *more, "who").agg(F.count("*").alias(schemas.N_ROWS)), most)

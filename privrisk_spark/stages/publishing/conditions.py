@@ -103,12 +103,14 @@ def measure_conditions(
         if members is not None and size is not None and of_persons:
             try:
                 who = collect_owners(members, hierarchies, found, value=value, most=most)
+                known = _known(members, hierarchies, found, labels, value=value, most=most)
             except InternalError:
                 if release.schema[value].dataType == table.schema[value].dataType:
                     raise
                 # Rounded to another value that the table has, too: of lines that is no bug.
                 raise _others_in_files(name, "the files hold other values than were decided") from None
-            held.append(_held_by(owner, code, who, size))
+            runs = SensitiveRuns.of_entries(owner, code, who, len(size))
+            held.append(SensitiveRuns(runs.class_start, runs.value, runs.count, size, known))
         else:
             of_value = found.column(schemas.N_ROWS).to_numpy().astype(np.int64)
             held.append(SensitiveRuns.of_entries(owner, code, of_value, len(rows)))
@@ -143,10 +145,27 @@ def _others_in_files(column: str, what: str) -> CheckError:
     )
 
 
-def _held_by(owner: LongArray, code: LongArray, who: LongArray, size: LongArray) -> SensitiveRuns:
-    """Persons who hold each value in each class, and the persons of the classes."""
-    runs = SensitiveRuns.of_entries(owner, code, who, len(size))
-    return SensitiveRuns(runs.class_start, runs.value, runs.count, size)
+def _known(
+    members: Batches,
+    hierarchies: Sequence[Hierarchy],
+    found: pa.Table,
+    labels: Sequence[str],
+    *,
+    value: str,
+    most: int,
+) -> LongArray | None:
+    """Persons of each class who hold a value that is not missing; None if none is missing."""
+    missing = found.column(value).is_null().to_numpy()
+    if not missing.any():
+        return None
+    owner, classes = _classes(found, labels)
+    rows = np.zeros(classes.num_rows, dtype=np.int64)
+    np.add.at(rows, owner[~missing], found.column(schemas.N_ROWS).to_numpy()[~missing])
+    there = np.flatnonzero(rows)
+    known = Batches.of_frame(members.frame().where(F.col(value).isNotNull()))
+    groups = classes.take(pa.array(there)).append_column(schemas.N_ROWS, pa.array(rows[there]))
+    rows[there] = collect_owners(known, hierarchies, groups, value=None, most=most)
+    return rows
 
 
 def _collect(tuples: GroupedData, most: int) -> pa.Table:

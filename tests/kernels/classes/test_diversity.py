@@ -367,12 +367,22 @@ def test_numbers_of_known_values_are_those_of_rows_without_missing_ones(classes:
         assert counted == pytest.approx(criterion.numbers(runs_of(classes), *more)), criterion.name
 
 
-def test_numbers_of_known_values_of_persons_are_of_those_who_hold_no_missing_value() -> None:
+def test_numbers_of_known_values_of_persons_are_shares_of_those_who_hold_one() -> None:
     # Of 5 persons 2 hold flu, 1 gout, 3 a missing value; 1 holds flu and a missing one.
-    runs = replace(runs_of([{0: 2, 1: 1, 2: 3}]), persons=np.array([5]))
-    assert ALPHA.numbers_of_known(runs, 2).tolist() == [1.0]
+    runs = replace(runs_of([{0: 2, 1: 1, 2: 3}]), persons=np.array([5]), known=np.array([3]))
+    assert ALPHA.numbers_of_known(runs, 2).tolist() == [2 / 3]
     assert ALPHA.numbers_of_known(runs, None).tolist() == [0.6]
     assert DISTINCT_DIVERSITY.numbers_of_known(runs, 2).tolist() == [2]
+    # All of two persons hold a missing value, and each a known one: no value is held by both.
+    runs = replace(runs_of([{0: 1, 1: 1, 2: 2}]), persons=np.array([2]), known=np.array([2]))
+    assert ALPHA.numbers_of_known(runs, 2).tolist() == [0.5]
+    assert HOMOGENEITY.numbers_of_known(runs, 2).tolist() == [2]
+
+
+def test_without_of_persons_needs_to_know_who_holds_a_known_value() -> None:
+    runs = replace(runs_of([{0: 1, 1: 1}]), persons=np.array([2]))
+    with pytest.raises(InternalError, match="who holds a known value"):
+        runs.without(1)
 
 
 def test_criteria_that_compare_with_the_table_count_missing_values() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_recoding import nodes_of, recoded
-from recodings import Held, Labels, Rows, holders_of, small_tables_of_persons, table_of_holders
+from recodings import MISSING, Held, Labels, Rows, holders_of, small_tables_of_persons, table_of_holders
 
 from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.classes.closeness import TableDistribution
@@ -65,6 +65,12 @@ def of_persons(pairs: Sequence[Pair]) -> list[float]:
     return [holders(pairs, value) / len({person for person, _ in pairs}) for value in range(VALUES)]
 
 
+def of_known(pairs: Sequence[Pair]) -> float:
+    """Greatest share of the persons with a known value who hold the same one; 0 without any."""
+    known = [(person, value) for person, value in pairs if value != MISSING]
+    return max(of_persons(known)) if known else 0.0
+
+
 def entropy(pairs: Sequence[Pair]) -> float:
     return math.exp(-sum(q * math.log(q) for q in shares(pairs) if q))
 
@@ -104,6 +110,7 @@ def log_ratio(pairs: Sequence[Pair], table: Sequence[Pair]) -> float:
 Number = Callable[[Sequence[Pair], Sequence[Pair]], float]
 OF_SHARES: dict[str, tuple[Criterion, tuple[int, ...], bool, float, Number]] = {
     "alpha": (ALPHA, (), False, 0.6, lambda pairs, _: max(of_persons(pairs))),
+    "alpha of known": (ALPHA, (), False, 0.6, lambda pairs, _: of_known(pairs)),
     "entropy": (ENTROPY_DIVERSITY, (), False, 1.7, lambda pairs, _: entropy(pairs)),
     "recursive": (RECURSIVE_C, (2,), False, 1.6, lambda pairs, _: least_c(pairs, 2)),
     "equal": (CLOSENESS["equal"], (), True, 0.3, moved),
@@ -122,7 +129,9 @@ def distribution(pairs: Sequence[Pair]) -> TableDistribution:
 
 def condition(name: str, table: Sequence[Pair]):
     criterion, more, of_table, bound, _ = OF_SHARES[name]
-    return held_to(criterion, bound, *more, *([distribution(table)] if of_table else []), persons=True)
+    missing = MISSING if name.endswith("of known") else None
+    given = [distribution(table)] if of_table else []
+    return held_to(criterion, bound, *more, *given, persons=True, missing=missing)
 
 
 def meets(name: str, pairs: Sequence[Pair], table: Sequence[Pair]) -> bool:
@@ -156,6 +165,8 @@ def test_holders_of_every_class_are_the_persons_of_its_rows(table: Table) -> Non
             expected = {value: n for value in range(VALUES) if (n := holders(of[node], value))}
             assert dict(zip(runs.value[part].tolist(), runs.count[part].tolist(), strict=True)) == expected
             assert runs.persons[j] == len({person for person, _ in of[node]})
+            assert runs.known is not None
+            assert runs.known[j] == len({person for person, value in of[node] if value != MISSING})
 
 
 @given(tables(), st.data())
@@ -173,6 +184,9 @@ def test_what_is_left_of_some_classes_is_theirs(table: Table, data: st.DataObjec
         assert one.persons is not None
         assert other.persons is not None
         assert one.persons.tolist() == other.persons.tolist()
+        assert one.known is not None
+        assert other.known is not None
+        assert one.known.tolist() == other.known.tolist()
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -280,7 +294,7 @@ def unions_worse(number: Number, criterion: Criterion, parts: Callable[[int], li
 @pytest.mark.parametrize("name", OF_SHARES)
 def test_shares_of_persons_are_not_monotone_and_those_of_rows_are(name: str) -> None:
     criterion, _, _, _, number = OF_SHARES[name]
-    both = [(person, value) for person in (0, 1) for value in (0, 1)]
+    both = [(person, value) for person in (0, 1) for value in ((1, 2) if name == "alpha of known" else (0, 1))]
     # The same two persons may be in both classes, with any values.
     assert unions_worse(number, criterion, lambda _: subsets(both)) > 0
     # Each class has persons of its own, and each of them one row: what is proved of rows.

@@ -103,8 +103,11 @@ OWNED: list[tuple[str, str, float | None, str]] = [
     *[("a", "x", value, "ann") for value in (2.0, -0.0)],
     # NaN and none are two values, as they are in the files; 0.0 and -0.0 are one.
     ("a", "y", math.nan, "cy"),
-    ("a", "y", None, "dee"),
+    # Who holds a known value and none is one of those who hold a known value.
+    *[("a", "y", None, who) for who in ("cy", "dee")],
     ("a", "y", 0.0, "cy"),
+    ("a", "y", 3.0, "gil"),
+    *[("b", "y", value, who) for value, who in ((2.0, "hal"), (None, "ian"))],
     *[("b", "x", -0.0, who) for who in ("eve", "eve", "fay")],
     *[("*", "*", 2.0, "ann")] * 3,
 ]
@@ -123,6 +126,7 @@ def of_owned(
     members = spark.createDataFrame(numbers, fields).repartition(parts)
     guarantee = asked(
         {"alpha": {"column": "cost", "alpha": 0.9}},
+        {"alpha": {"column": "cost", "alpha": 0.9, "count_missing": True}},
         {"l_diversity": {"column": "cost", "l": 2, "kind": "recursive", "c": 1.5}},
         {"l_diversity": {"column": "cost", "l": 2.9, "kind": "entropy"}},
         {"delta_disclosure": {"column": "cost", "delta": 50}},
@@ -136,12 +140,13 @@ def test_shares_are_of_the_persons_whose_the_released_rows_are(spark: SparkSessi
     """Files of lines hold texts: NaN, -0.0 and 0.0 among them."""
     found = of_owned(spark, OWNED, parts, kind)
     assert list(found.values()) == [
-        2,  # all of the persons of (a, x) hold 1.0, and all of (b, x) hold 0
-        2,  # (a, x): two of two hold 1.0, so nobody certainly does not; (b, x): one value
-        2,  # of (a, x) the pairs are 2, 1 and 1, and exp(H) is 2.83; of (a, y) three of one each, and 3
-        3,  # no class has all five values of the table
+        3,  # all persons of (a, x) hold 1.0, of (b, x) 0, and of (b, y) 2.0, where known; half of (a, y) hold 3.0
+        2,  # half of the persons of (b, y) hold 2.0
+        3,  # (a, x): two of two hold 1.0, so nobody certainly does not; (b, x), (b, y): one value
+        3,  # of (a, x) the pairs are 2, 1 and 1, and exp(H) is 2.83; of (a, y) three of one each, and 3
+        4,  # no class has all six values of the table
     ]
-    assert "no value of 'cost' in more than a share of 0.9 of its persons" in found
+    assert "no value of 'cost' in more than a share of 0.9 of its persons (missing ones do not count)" in found
 
 
 def test_persons_of_other_rows_than_those_of_the_files_are_an_error(spark: SparkSession) -> None:
