@@ -161,7 +161,7 @@ class Identifier(Part):
 
 
 class WeightColumn(Part):
-    """A column that holds personal or sampling weights; not released unless the policy says so."""
+    """A column that holds personal or sampling weights; released only with ``release: true``."""
 
     role: Literal["weight"]
     release: bool = Field(False, description="Whether it is released as it is.", exclude_if=lambda given: not given)
