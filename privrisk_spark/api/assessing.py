@@ -136,7 +136,7 @@ def assess(
     output : str or Path, optional
         Directory to write to, in place of a temporary one, which every worker must see; or a URI in an object store.
     run_id : str, optional
-        Default from name, date and policy; a new one for a frame.
+        Default from name, date and policy; a new one for a frame, unless the policy is private (dp) or has a history.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
     announce : callable, optional

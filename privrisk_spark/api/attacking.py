@@ -116,7 +116,7 @@ def attack(
     output : str or Path, optional
         Directory for ``attack.json``, ``measures.json``, ``report.html`` and ``pairs/``; every worker must see it.
     run_id : str, optional
-        Default from name, date and policy; a new one for a frame.
+        Default from name, date and policy; a new one for a frame, unless the policy is private (dp) or has a history.
     date : date, optional
         Business date; default that of the policy, else today (UTC).
     announce : callable, optional
