@@ -85,7 +85,9 @@ def column_profile(
         known = tuple(sorted(filled_counts, key=lambda pair: (-pair[1], pair[0])))
     of_values = Counter(filled) if known is None else Counter(dict(known))
     absent = len(sampled) - len(filled) if known is None else missing + blank
-    shapes = Counter(map(shape_of, looked_at)) if held != "other" else Counter()
+    shapes: Counter[str] = Counter()
+    for value, times in Counter(looked_at).items() if held != "other" else ():
+        shapes[shape_of(value)] += times
     least = _SHARE_OF_SHAPE * len(looked_at)
     return ColumnProfile(
         name=name,

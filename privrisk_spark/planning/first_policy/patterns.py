@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from privrisk_spark.results.profile import ShareOf
@@ -63,9 +64,9 @@ def patterns_of(values: Sequence[str]) -> tuple[ShareOf, ...]:
     if not values:
         return ()
     counts = dict.fromkeys((*IDENTIFYING, *CODED), 0)
-    for value in values:
+    for value, times in Counter(values).items():
         for name in counts:
-            counts[name] += matches(name, value)
+            counts[name] += times * matches(name, value)
     there = [ShareOf(name, count / len(values)) for name, count in counts.items() if count]
     return tuple(sorted(there, key=lambda found: (-found.share, found.name)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
-from privrisk_spark.engine.sources import column, text
+from privrisk_spark.engine.sources import column, text_of
 
 SIMPLE = (T.StringType, T.BooleanType, T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
 """Types whose values have a text; of columns of other types only the missing values are counted."""
@@ -29,7 +30,7 @@ def simple_columns(frame: DataFrame) -> list[str]:
 
 
 def collect_columns(frame: DataFrame, *, quantiles: Sequence[float]) -> dict[str, Any]:
-    """Count every column, in one pass over the table.
+    """Count every column, in one pass over the table for each :data:`_AT_ONCE` columns.
 
     Parameters
     ----------
@@ -44,23 +45,30 @@ def collect_columns(frame: DataFrame, *, quantiles: Sequence[float]) -> dict[str
         (approximate), ``shortest``, ``longest``, ``length`` (mean), ``least``, ``greatest`` (texts), ``numbers``,
         ``leading_zeros``, ``quantiles``.
     """
-    simple = set(simple_columns(frame))
-    asked: list[Column] = [F.count(F.lit(1)).alias("rows")]
-    for place, one in enumerate(frame.schema.fields):
-        asked.append(F.count(F.when(column(one.name).isNull(), 1)).alias(f"missing_{place}"))
-        if one.name in simple:
-            asked += _of_simple(frame, one, place, quantiles)
-    (row,) = frame.agg(*asked).toArrow().to_pylist()
-    found: dict[str, dict[str, Any]] = {one.name: {} for one in frame.schema.fields}
-    for name, value in row.items():
-        figure, _, place = name.rpartition("_")
-        if figure:
-            found[frame.columns[int(place)]][figure] = value
-    return {"rows": row["rows"], "columns": found}
+    fields = frame.schema.fields
+    found: dict[str, dict[str, Any]] = {one.name: {} for one in fields}
+    rows = 0
+    for first in range(0, len(fields), _AT_ONCE):
+        asked: list[Column] = [F.count(F.lit(1)).alias("rows")]
+        for place, one in enumerate(fields[first : first + _AT_ONCE], start=first):
+            asked.append(F.count(F.when(column(one.name).isNull(), 1)).alias(f"missing_{place}"))
+            if isinstance(one.dataType, SIMPLE):
+                asked += _of_simple(one, place, quantiles)
+        (row,) = frame.agg(*asked).toArrow().to_pylist()
+        rows = row.pop("rows")
+        for name, value in row.items():
+            figure, _, place = name.rpartition("_")
+            found[fields[int(place)].name][figure] = value
+    return {"rows": rows, "columns": found}
 
 
-def _of_simple(frame: DataFrame, one: T.StructField, place: int, quantiles: Sequence[float]) -> list[Column]:
-    value, kind = text(frame, one.name), one.dataType
+_AT_ONCE = 40
+"""Columns that are counted in one pass. Java does not compile the code of an aggregate of hundreds."""
+
+
+def _of_simple(one: T.StructField, place: int, quantiles: Sequence[float]) -> list[Column]:
+    kind = one.dataType
+    value = text_of(column(one.name), kind)
     blank = F.trim(value) == ""
     there = F.when(~blank, value)
     is_number = isinstance(kind, T.NumericType)
@@ -139,29 +147,34 @@ def collect_values(
         Rows of the sample; all if the table has fewer.
     """
     columns = [*listed, *counted]
-    texts = [text(frame, name).alias(f"c{place}") for place, name in enumerate(sampled)]
-    row = F.struct(F.xxhash64(*texts).alias("draw"), *texts) if texts else F.struct(F.lit(0).alias("draw"))
-    kept = F.lit(bool(texts))
-    if texts and rows > 2 * most_sampled:
-        # Twice the share asked for: of a large table few rows are moved.
-        kept = row["draw"] < int(2**63 * (2 * 2 * most_sampled / rows - 1))
 
-    def pair(place: int, value: Column, is_sampled: Column) -> Column:
-        return F.struct(F.lit(place).alias("place"), value.alias("value"), F.when(is_sampled, row).alias("row"))
+    kinds = {one.name: one.dataType for one in frame.schema.fields}
 
-    pairs = F.array(
-        *[pair(place, text(frame, name), F.lit(False)) for place, name in enumerate(columns)],
-        pair(_SAMPLE, F.lit(None).cast("string"), kept),
-    )
-    there = F.filter(pairs, lambda one: one["value"].isNotNull() | one["row"].isNotNull())
+    def texts_of(names: Sequence[str]) -> list[Column]:
+        return [text_of(column(name), kinds[name]) for name in names]
+
+    def pair(place: int, value: Column) -> Column:
+        return F.struct(F.lit(place).alias("place"), value.alias("value"))
+
+    pairs = [pair(place, value) for place, value in enumerate(texts_of(columns))]
+    if sampled:
+        texts = texts_of(sampled)
+        draw = F.xxhash64(*texts)
+        # One text a row, in the order of the hash: a struct of all columns would be a part of every pair.
+        row = F.concat(F.lpad(F.hex(draw.bitwiseXOR(F.lit(-(2**63)))), _HASH_DIGITS, "0"), F.to_json(F.array(*texts)))
+        if rows > 2 * most_sampled:
+            # Twice the share asked for: of a large table few rows are moved.
+            row = F.when(draw < int(2**63 * (2 * 2 * most_sampled / rows - 1)), row)
+        pairs.append(pair(_SAMPLE, row))
+    there = F.filter(F.array(*pairs), lambda one: one["value"].isNotNull())
     grouped = (
         frame.select(F.explode(there).alias("pair"))
-        .groupBy(F.col("pair.place").alias("place"), F.col("pair.value").alias("value"), F.col("pair.row").alias("row"))
+        .groupBy(F.col("pair.place").alias("place"), F.col("pair.value").alias("value"))
         .agg(F.count(F.lit(1)).alias("n"))
     )
     is_listed = F.col("place").between(0, len(listed) - 1)
     values = F.collect_list(F.when(is_listed, F.struct("value", "n")))
-    drawn = F.sort_array(F.collect_list(F.when(F.col("place") == _SAMPLE, F.struct("row", "n"))))
+    drawn = F.sort_array(F.collect_list(F.when(F.col("place") == _SAMPLE, F.struct("value", "n"))))
     found = grouped.groupBy("place").agg(
         F.count(F.lit(1)).alias("values"),
         F.max("n").alias("most"),
@@ -186,11 +199,14 @@ def collect_values(
 _SAMPLE = -1
 """The place of a row of the sample, among those of the columns."""
 
+_HASH_DIGITS = 16
+"""Hexadecimal digits of a row's hash."""
+
 
 def _sample(drawn: Sequence[Mapping[str, Any]], names: Sequence[str], most: int) -> pa.Table:
-    rows = [one["row"] for one in drawn for _ in range(one["n"])][:most]
-    columns = {f"c{place}": pa.array([row[f"c{place}"] for row in rows], pa.string()) for place in range(len(names))}
-    return pa.table(columns)
+    rows = [row for one in drawn for row in [json.loads(one["value"][_HASH_DIGITS:])] * one["n"]][:most]
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    return pa.table({f"c{place}": pa.array(column, pa.string()) for place, column in enumerate(columns)})
 
 
 def collect_counts(frame: DataFrame, names: Sequence[str]) -> dict[str, tuple[int, int]]:

@@ -105,3 +105,19 @@ def test_an_empty_table_has_figures(spark: SparkSession) -> None:
     assert found_values.counted == {"id": (0, 0)}
     assert found_values.listed["text"] == {}
     assert (found_values.sample.num_rows, found_values.sample.num_columns) == (0, 6)
+
+
+def test_collect_columns_of_a_wide_table_equals_its_parts(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([tuple(range(90)), tuple(range(1, 91))], [f"c{i}" for i in range(90)])
+    whole = collect_columns(frame, quantiles=(0.5,))
+    assert whole["rows"] == 2
+    for names in (frame.columns[:3], frame.columns[39:42], frame.columns[88:]):
+        parts = collect_columns(frame.select(*names), quantiles=(0.5,))["columns"]
+        assert {name: whole["columns"][name] for name in names} == parts
+    assert [whole["columns"][f"c{i}"]["least"] for i in range(90)] == [str(i) for i in range(90)]
+
+
+def test_sampled_texts_are_kept_sign_by_sign(spark: SparkSession) -> None:
+    odd = ['"', "\\", "a\nb\tc", "\u00fc\U0001f600", "\x01", "{}", "null", ""]
+    found = values(spark.createDataFrame([(text,) for text in odd], "c string"))
+    assert sorted(found.sample.column(0).to_pylist()) == sorted(odd)
