@@ -103,7 +103,7 @@ def measure_conditions(
         if members is not None and size is not None and of_persons:
             try:
                 who = collect_owners(members, hierarchies, found, value=value, most=most)
-                known = _known(members, hierarchies, found, labels, value=value, most=most)
+                known = _collect_known(members, hierarchies, found, labels, value=value, most=most)
             except InternalError:
                 if release.schema[value].dataType == table.schema[value].dataType:
                     raise
@@ -145,7 +145,7 @@ def _others_in_files(column: str, what: str) -> CheckError:
     )
 
 
-def _known(
+def _collect_known(
     members: Batches,
     hierarchies: Sequence[Hierarchy],
     found: pa.Table,
