@@ -311,10 +311,7 @@ def _opened(
 
 
 def _prepare() -> None:
-    """Import what checks and reports need, which takes seconds."""
+    """Import what reports need, which takes seconds."""
     import importlib
 
-    from privrisk_spark.stages.publishing import suites
-
-    suites.prepare()
     importlib.import_module("privrisk_spark.reporting.report")

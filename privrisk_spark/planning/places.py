@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from privrisk_spark.errors import ConfigError, Fault, InputError, OverlapError
-from privrisk_spark.ledger.urls import file_of
 from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.policy.dictionaries import OneDictionary, Table
 from privrisk_spark.policy.overlap import overlapping, places_read
@@ -110,7 +109,11 @@ def refuse_public_ledger(policy: Policy, published: Mapping[str, Location]) -> N
     ConfigError
         Naming the key.
     """
-    file = None if policy.ledger is None else file_of(policy.ledger.url)
+    if policy.ledger is None:
+        return
+    from privrisk_spark.ledger.urls import file_of
+
+    file = file_of(policy.ledger.url)
     for key, place in published.items():
         if file is not None and Location("file", "", str(resolved(file))).lies_in(place):
             raise ConfigError([Fault("ledger.url", f"must not lie inside {key}, which is published")])

@@ -12,11 +12,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.errors import BudgetError, ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.request import lineage_name
 from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism, unit_of
 from privrisk_spark.planning.modes import ReusedSet
@@ -24,6 +23,9 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import ReusingDp
 from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.storage.documents import read_text, size_and_digest
+
+if TYPE_CHECKING:
+    from privrisk_spark.ledger.ledger import Ledger
 
 CELLS = "admitted.parquet"
 """Name of the file of admitted cells in a release: ``scheme``, ``n<i>`` (node of quasi-identifier i), ``noisy``."""

@@ -16,8 +16,6 @@ from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import OneScheme
 from privrisk_spark.planning.proposals import scheme_table
 from privrisk_spark.planning.search import lattice_size
-from privrisk_spark.planning.sharing import in_words as sharing_in_words
-from privrisk_spark.planning.sharing import sharing_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.guarantees import dp_guarantee
 
@@ -88,11 +86,13 @@ def sharing_explanation(policy: Policy, hierarchies: Mapping[str, Hierarchy]) ->
     policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
     """
+    from privrisk_spark.planning.sharing import in_words, sharing_of
+
     asked = sharing_of(policy)
     lines = [leaves_and_levels(name, hierarchy) for name, hierarchy in hierarchies.items()]
     lines.append(f"lattice: up to {lattice_size(hierarchies):,} nodes a pair")
     lines.append(f"pairs: {asked.pairs.kind}")
-    lines.append(f"decided: {sharing_in_words(asked)}")
+    lines.append(f"decided: {in_words(asked)}")
     return "\n".join(lines)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.kernels.dp.audit import Certified, Conformance
 from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.page import html_table
+
+if TYPE_CHECKING:
+    from privrisk_spark.kernels.dp.audit import Certified, Conformance
 
 ALPHA = 1e-3
 """Most probability that an audit of a mechanism without fault flags one."""

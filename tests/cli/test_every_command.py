@@ -188,3 +188,28 @@ def test_a_terminal_shows_progress_and_ctrl_c_ends_the_process(small: Path, tmp_
     status = json.loads((tmp_path / "vault" / "status.json").read_text())
     assert status["code"] == 3
     assert not list((tmp_path / "vault").glob(".scratch*"))
+
+
+UNNEEDED = (
+    "altair", "dp_accounting", "great_expectations", "privrisk_spark.kernels.dp.audit",
+    "privrisk_spark.planning.sharing", "scipy.optimize", "scipy.stats", "sklearn", "sqlalchemy",
+)  # fmt: skip
+"""Modules that a release by risk without a ledger never imports, its report included."""
+
+
+def test_release_by_risk_imports_only_what_it_needs(small: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from privrisk_spark.cli.app import app\n"
+        "try:\n"
+        "    app(args=sys.argv[1:], prog_name='privrisk')\n"
+        "except SystemExit as ended:\n"
+        "    assert not ended.code, ended.code\n"
+        f"print(sorted(set({UNNEEDED}) & set(sys.modules)))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, "release", str(small)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines()[-1] == "[]"

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
 from privrisk_spark.engine.fingerprints import collect_frame_digest
 from privrisk_spark.errors import ReleasedError, WithdrawnError
-from privrisk_spark.ledger.charge import Charge
-from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.ledger.request import lineage_name
 from privrisk_spark.pipelines.release.lake_output import check_staged
 from privrisk_spark.pipelines.release.opened import Opened, Run, files_of_table
 from privrisk_spark.pipelines.release.written import Written
-from privrisk_spark.planning.budget import run_cost, seen_of
 from privrisk_spark.planning.history import remembered_as
 from privrisk_spark.planning.identity import table_identity
 from privrisk_spark.planning.request import FRAME, differing, request_of
@@ -31,6 +28,11 @@ from privrisk_spark.runs.sealing import release_digest, sealed
 from privrisk_spark.runs.witnesses import Witness, look, record_witness
 from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.storage.documents import write_json, write_text
+
+if TYPE_CHECKING:
+    from privrisk_spark.ledger.charge import Charge
+
+# The ledger's database is imported only for policies that name a ledger.
 
 
 def fill_vault(run: Run, sentence: str) -> None:
@@ -154,6 +156,9 @@ def refuse_note(policy: Policy, place: Workplace, files: Iterable[str] | None = 
         As `Ledger.note`.
     """
     if policy.ledger is not None and not isinstance(policy.guarantee, DpGuarantee):
+        from privrisk_spark.ledger.ledger import Ledger
+        from privrisk_spark.planning.budget import seen_of
+
         asked = _noted(policy, place, files)
         Ledger(policy.ledger.url).would_note(**asked, seen=seen_of(policy))
 
@@ -161,6 +166,9 @@ def refuse_note(policy: Policy, place: Workplace, files: Iterable[str] | None = 
 def _note(policy: Policy, place: Workplace, files: Iterable[str] | None = None) -> None:
     """Have the lineage know of a release that is not private, if the policy names it: before anybody can see it."""
     if policy.ledger is not None:
+        from privrisk_spark.ledger.ledger import Ledger
+        from privrisk_spark.planning.budget import seen_of
+
         asked = _noted(policy, place, files)
         _keep_witness(place, Ledger(policy.ledger.url).note(**asked, seen=seen_of(policy)))
 
@@ -200,6 +208,9 @@ def charge_of(policy: Policy, place: Workplace, request: Mapping[str, Any]) -> C
     request : mapping
         Arguments of `Ledger.reserve`.
     """
+    from privrisk_spark.ledger.charge import Charge
+    from privrisk_spark.ledger.ledger import Ledger
+
     assert policy.ledger is not None
     assert isinstance(policy.guarantee, DpGuarantee)
     keys = VaultKey(place.vault.keys, place.run_id, policy.guarantee.key, lineage_name(policy.ledger.lineage))
@@ -243,6 +254,8 @@ def confirm(
             f"run id {place.run_id} is released already, {known}. Fix: give another run_id to release this frame{cost}."
         )
     if policy.ledger is not None and isinstance(policy.guarantee, DpGuarantee):
+        from privrisk_spark.planning.budget import run_cost
+
         request = run_cost(policy, place.run_id, date).arguments()
         charge_of(policy, place, request).confirm(release_digest(manifest))
         return

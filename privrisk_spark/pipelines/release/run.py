@@ -13,12 +13,8 @@ from privrisk_spark import __version__
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
-from privrisk_spark.pipelines.release.as_published import release_as_published
-from privrisk_spark.pipelines.release.by_risk import release_by_risk
 from privrisk_spark.pipelines.release.lake_output import check_lake, commit_to_lake, lake_place
-from privrisk_spark.pipelines.release.masked import release_masked
 from privrisk_spark.pipelines.release.opened import TABLES, Announce, Run
-from privrisk_spark.pipelines.release.private import release_privately
 from privrisk_spark.pipelines.release.published import confirm, refuse_note, refuse_withdrawn
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.places import refuse_input, refuse_public_ledger
@@ -32,14 +28,39 @@ from privrisk_spark.runs.workplace import Workplace, output_at
 from privrisk_spark.stages.tables.arrival import check_arrived
 from privrisk_spark.storage.metrics import write_metrics
 
+
+def _by_risk(run: Run) -> dict[str, Any]:
+    from privrisk_spark.pipelines.release.by_risk import release_by_risk
+
+    return release_by_risk(run)
+
+
+def _masked(run: Run) -> dict[str, Any]:
+    from privrisk_spark.pipelines.release.masked import release_masked
+
+    return release_masked(run)
+
+
+def _privately(run: Run) -> dict[str, Any]:
+    from privrisk_spark.pipelines.release.private import release_privately
+
+    return release_privately(run)
+
+
+def _as_published(run: Run) -> dict[str, Any]:
+    from privrisk_spark.pipelines.release.as_published import release_as_published
+
+    return release_as_published(run)
+
+
 BY_KIND: dict[str, Callable[[Run], dict[str, Any]]] = {
-    "risk": release_by_risk,
-    "k-anonymity": release_by_risk,
-    "masked": release_masked,
-    "dp": release_privately,
-    "as-published": release_as_published,
+    "risk": _by_risk,
+    "k-anonymity": _by_risk,
+    "masked": _masked,
+    "dp": _privately,
+    "as-published": _as_published,
 }
-"""The stages of each kind of guarantee, in order."""
+"""The stages of each kind of guarantee, in order; a run imports those of its own kind."""
 
 
 @dataclass(frozen=True)
