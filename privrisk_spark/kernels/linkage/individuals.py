@@ -126,7 +126,7 @@ class Lessons:
     runs : SensitiveRuns
     telling, gained : ndarray of bool, shape (n_runs,)
         Whether it helps to know that the value is false, and whether the value is far more likely than in the table.
-    common : ndarray of bool, shape (v + 1,)
+    common : ndarray of bool, shape (v,)
         Whether a value is the most frequent one of the table, or one of these.
     """
 
@@ -169,7 +169,7 @@ def lessons(
         runs,
         telling_values(runs, together),
         np.asarray(fails(gain, gain_above, "at most")),
-        np.append(holders == holders.max(initial=1), False),
+        holders == holders.max(initial=1),
     )
 
 
@@ -212,7 +212,7 @@ def learn(of: Lessons, start: LongArray, place: LongArray, value: LongArray) -> 
         np.maximum.at(result[:, j], owner, exposed.astype(np.float64))
     result[:, 1] = any_of(owner, right)
     # One guess for the whole table, right if the individual holds the value anywhere.
-    common = np.flatnonzero(of.common[np.minimum(value, len(of.common) - 1)])
+    common = np.flatnonzero(of.common[value])
     held = np.unique(np.stack([who[common], value[common]], axis=1), axis=0)
     result[:, 2] = np.bincount(held[:, 0], minlength=n) / max(int(np.count_nonzero(of.common)), 1)
     return result
