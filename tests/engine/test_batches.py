@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from parts import at
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -30,7 +32,7 @@ from privrisk_spark.engine.batches import (
     together,
     write_ipc,
 )
-from privrisk_spark.engine.settings import as_required
+from privrisk_spark.engine.settings import JOINS, as_required
 
 LONGS = [0, 1, -1, 2**31, -(2**62), 2**62, -(2**63), 2**63 - 1]
 
@@ -188,6 +190,21 @@ def join_of(frame: Any) -> tuple[str, str]:
     return line.split("Join")[0].split()[-1], "" if side is None else side.group()
 
 
+@pytest.fixture
+def eager(spark: SparkSession) -> Iterator[None]:
+    """Spark broadcasts what it takes for small, as it does by default, whatever started this session."""
+    before = {name: spark.conf.get(name, None) for name in JOINS}
+    for name in JOINS:
+        spark.conf.set(name, "10MB")
+    yield
+    for name, value in before.items():
+        if value is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, value)
+
+
+@pytest.mark.usefixtures("eager")
 @pytest.mark.parametrize("rows", [10, 10**9])
 def test_join_of_rows_that_tasks_read_broadcasts_only_what_is_marked_as_small(spark, tmp_path, rows):
     """Spark takes rows that tasks read for a few bytes: it would broadcast the table."""
