@@ -163,7 +163,7 @@ def collect_values(
         # One text a row, in the order of the hash: a struct of all columns would be a part of every pair.
         row = F.concat(F.lpad(F.hex(draw.bitwiseXOR(F.lit(-(2**63)))), _HASH_DIGITS, "0"), F.to_json(F.array(*texts)))
         if rows > 2 * most_sampled:
-            # Twice the share asked for: of a large table few rows are moved.
+            # Twice the share asked for, so that a large table moves few rows.
             row = F.when(draw < int(2**63 * (2 * 2 * most_sampled / rows - 1)), row)
         pairs.append(pair(_SAMPLE, row))
     there = F.filter(F.array(*pairs), lambda one: one["value"].isNotNull())
