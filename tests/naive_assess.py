@@ -272,7 +272,7 @@ def attribute(
     for size, with_known, held in classes:
         n = sum(held.values())
         q = {value: held[value] / n for value in domain}
-        # A missing value tells nothing: the shares are of those who hold a known value.
+        # The shares are of the persons who hold a known value.
         known = {value: times for value, times in held.items() if value is not None}
         falling = sorted(known.values(), reverse=True) or [0]
         some = max(with_known, 1)

@@ -310,8 +310,7 @@ def classes_of(table: pa.Table | None, layout: Layout) -> Classes:
     if layout.persons:
         indices = table.column(schemas.ENTITY).combine_chunks().dictionary_encode().indices
         entity = indices.fill_null(-1).to_numpy(zero_copy_only=False)  # rows of nobody known may be one person's
-        pairs, _ = distinct_rows([member, entity])
-        persons = np.bincount(member[pairs], minlength=len(first)).astype(np.int64)
+        persons = _persons(member, entity, len(first))
     rows = table.column(schemas.N_ROWS).to_numpy()
     held = []
     for name, missing in zip(layout.names[k:], layout.value_counts, strict=True):
@@ -325,8 +324,8 @@ def classes_of(table: pa.Table | None, layout: Layout) -> Classes:
         runs = triples[runs_in]
         counts = np.bincount(of_row, minlength=len(runs)).astype(np.int64)
         start = np.searchsorted(member[runs], np.arange(len(first) + 1)).astype(np.int64)
-        pairs, _ = distinct_rows([member[code != missing], entity[code != missing]])
-        known = np.bincount(member[code != missing][pairs], minlength=len(first)).astype(np.int64)
+        there = code != missing
+        known = persons if there.all() else _persons(member[there], entity[there], len(first))
         held.append(SensitiveRuns(start, code[runs].astype(np.int32), counts, persons, known))
     return Classes(
         nodes=np.column_stack([node[first] for node in nodes]).astype(np.int32),
@@ -335,6 +334,12 @@ def classes_of(table: pa.Table | None, layout: Layout) -> Classes:
         millionths=summed(schemas.MILLIONTHS) if layout.weighted else None,
         held=tuple(held),
     )
+
+
+def _persons(member: LongArray, entity: LongArray, classes: int) -> LongArray:
+    """Distinct persons of each class."""
+    pairs, _ = distinct_rows([member, entity])
+    return np.bincount(member[pairs], minlength=classes).astype(np.int64)
 
 
 def _runs(first: LongArray, member: LongArray, code: IntArray, rows: LongArray) -> SensitiveRuns:

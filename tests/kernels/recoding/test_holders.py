@@ -110,7 +110,7 @@ def log_ratio(pairs: Sequence[Pair], table: Sequence[Pair]) -> float:
 Number = Callable[[Sequence[Pair], Sequence[Pair]], float]
 OF_SHARES: dict[str, tuple[Criterion, tuple[int, ...], bool, float, Number]] = {
     "alpha": (ALPHA, (), False, 0.6, lambda pairs, _: max(of_persons(pairs))),
-    "alpha of known": (ALPHA, (), False, 0.6, lambda pairs, _: of_known(pairs)),
+    "alpha, known values": (ALPHA, (), False, 0.6, lambda pairs, _: of_known(pairs)),
     "entropy": (ENTROPY_DIVERSITY, (), False, 1.7, lambda pairs, _: entropy(pairs)),
     "recursive": (RECURSIVE_C, (2,), False, 1.6, lambda pairs, _: least_c(pairs, 2)),
     "equal": (CLOSENESS["equal"], (), True, 0.3, moved),
@@ -129,7 +129,7 @@ def distribution(pairs: Sequence[Pair]) -> TableDistribution:
 
 def condition(name: str, table: Sequence[Pair]):
     criterion, more, of_table, bound, _ = OF_SHARES[name]
-    missing = MISSING if name.endswith("of known") else None
+    missing = MISSING if name.endswith("known values") else None
     given = [distribution(table)] if of_table else []
     return held_to(criterion, bound, *more, *given, persons=True, missing=missing)
 
@@ -294,7 +294,7 @@ def unions_worse(number: Number, criterion: Criterion, parts: Callable[[int], li
 @pytest.mark.parametrize("name", OF_SHARES)
 def test_shares_of_persons_are_not_monotone_and_those_of_rows_are(name: str) -> None:
     criterion, _, _, _, number = OF_SHARES[name]
-    both = [(person, value) for person in (0, 1) for value in ((1, 2) if name == "alpha of known" else (0, 1))]
+    both = [(person, value) for person in (0, 1) for value in ((1, 2) if name == "alpha, known values" else (0, 1))]
     # The same two persons may be in both classes, with any values.
     assert unions_worse(number, criterion, lambda _: subsets(both)) > 0
     # Each class has persons of its own, and each of them one row: what is proved of rows.

@@ -103,7 +103,7 @@ OWNED: list[tuple[str, str, float | None, str]] = [
     *[("a", "x", value, "ann") for value in (2.0, -0.0)],
     # NaN and none are two values, as they are in the files; 0.0 and -0.0 are one.
     ("a", "y", math.nan, "cy"),
-    # Who holds a known value and none is one of those who hold a known value.
+    # A person with a known value and a missing one counts among those with a known value.
     *[("a", "y", None, who) for who in ("cy", "dee")],
     ("a", "y", 0.0, "cy"),
     ("a", "y", 3.0, "gil"),
