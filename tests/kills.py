@@ -35,15 +35,18 @@ class Copy:
         """Kill it; tell whether it was still at work."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
-        _, status = os.waitpid(self.pid, 0)
-        # What a killed driver had set in its session ends with its Java, which here lives on.
-        for name in ("spark.job.description", "spark.jobGroup.id"):
-            self.spark.conf.unset(name)
-        return os.WIFSIGNALED(status)
+        return os.WIFSIGNALED(self._ended())
 
     def wait(self) -> int:
         """Wait until it has ended; return its exit code."""
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return os.waitstatus_to_exitcode(self._ended())
+
+    def _ended(self) -> int:
+        """Wait for its status, and reset the session: copies share it, and one can restore the label of another."""
+        _, status = os.waitpid(self.pid, 0)
+        for name in ("spark.job.description", "spark.jobGroup.id"):
+            self.spark.conf.unset(name)
+        return status
 
 
 def copied(spark: SparkSession, work: Callable[[], int]) -> Copy:
