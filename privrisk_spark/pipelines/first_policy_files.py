@@ -54,9 +54,10 @@ def first_policy_text(
     head = (
         f"A first policy for {told.title}: {told.profile.rows:,} rows. Every line is a guess, its reason above it. "
         "Made from the data: for a differentially private release, write domains that do not depend on them.",
-        f"{count} column{'s are' if count > 1 else ' is'} undecided: see the key 'undecided' and the lines with DECIDE."
+        f"{count} column{'s' if count > 1 else ''} may be ids: see the key 'undecided' and the lines with DECIDE."
         if count
-        else "No column is undecided; read the policy all the same.",
+        else "No column is undecided.",
+        "Lines with CHECK are unsure, but a release uses them.",
         f"Then: {command}",
     )
     return policy_text(document, proposed.draft.remarks(floors), head=head)

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-DECIDE = "# DECIDE"
-"""Begins the question at the line of an undecided column."""
+DECIDE, CHECK = "# DECIDE", "# CHECK"
+"""Begin the question at the line of an undecided column, and of one that is unsure and that a release accepts."""
 
 _WIDTH = 118
 
@@ -26,12 +26,15 @@ class Remark:
     ----------
     above : tuple of str
         Sentences in lines of their own above it.
-    decide : str or None
-        What is to be decided, at the end of its line.
+    question : str or None
+        At the end of its line.
+    mark : str
+        `DECIDE` or `CHECK`.
     """
 
     above: tuple[str, ...] = ()
-    decide: str | None = None
+    question: str | None = None
+    mark: str = DECIDE
 
 
 def policy_text(
@@ -79,7 +82,7 @@ def _entry(key: str, value: Any, indent: str, said: Remark) -> Iterator[str]:
 
 
 def _mark(said: Remark) -> str:
-    return "" if said.decide is None else f"  {DECIDE}: {said.decide}"
+    return "" if said.question is None else f"  {said.mark}: {said.question}"
 
 
 def _comment(text: str, indent: str) -> list[str]:

@@ -23,7 +23,9 @@ class ColumnGuess:
         In (0, 1); an order of how much speaks for it, no probability.
     reason : str
     decide : bool
-        Whether the column is undecided: somebody must confirm it before a release.
+        Whether the column is undecided: you must confirm it before a release, because it may be an id.
+    check : bool
+        Whether the proposal is unsure, but a release accepts it.
     hierarchy : str or None
         Of a quasi-identifier: dates, mask, intervals, order, groups or flat.
     levels : int
@@ -38,6 +40,7 @@ class ColumnGuess:
     confidence: float
     reason: str
     decide: bool
+    check: bool
     hierarchy: str | None = None
     levels: int = 0
     weight: float = 0.0
@@ -177,7 +180,13 @@ class FirstPolicy:
 
     def _repr_html_(self) -> str:
         rows = [
-            (one.column, one.role, one.hierarchy or "", "DECIDE" if one.decide else "", one.reason)
+            (
+                one.column,
+                one.role,
+                one.hierarchy or "",
+                "DECIDE" if one.decide else "CHECK" if one.check else "",
+                one.reason,
+            )
             for one in self.columns
         ]
         head = ("column", "role", "hierarchy", "", "why")

@@ -19,8 +19,8 @@ _ONE_FORM = 0.95
 _LISTED = ("atc", "icd10", "iso_date", "iso_time", "written_date", "year")
 """Patterns of lists and of dates; values that have one are no ids."""
 
-_LONG_NUMBER, _LONGER_NUMBER = 5, 7
-"""Digits of numbers of one length, and of numbers that may differ by a digit, that look given out."""
+_SHORT_NUMBER, _LONG_NUMBER, _LONGER_NUMBER = 4, 5, 7
+"""Digits of numbers of one length that may be given out and that look so, and of numbers that may differ by a digit."""
 
 _SEQUENCE = 100
 """Distinct whole numbers without gaps from which on they look counted off."""
@@ -52,6 +52,27 @@ def code_form(column: ColumnProfile) -> str | None:
     return _text_form(values)
 
 
+def may_be_given_out(column: ColumnProfile) -> bool:
+    """Return True if a column may hold ids, though its form does not show it: many texts, or numbers of one pattern.
+
+    Whole numbers do if they have four or more digits each, or are spread evenly, with gaps as wide as you like.
+
+    Parameters
+    ----------
+    column : ColumnProfile
+    """
+    if column.distinct < MANY or column.kind not in ("text", "number"):
+        return False
+    if column.kind == "text":
+        return True
+    numbers = _whole_numbers(column.values.known)
+    if numbers is None or column.share("year") > 0.9:
+        return False
+    lengths = {len(f"{number:.0f}") for number in numbers}
+    even = len(numbers) >= _SEQUENCE and _is_even(column.values.quantiles)
+    return even or (len(lengths) == 1 and min(lengths) >= _SHORT_NUMBER)
+
+
 def _is_long(values: Sequence[str]) -> bool:
     """Whether values are longer than codes of diseases are, and of one length."""
     return len({len(value) for value in values}) == 1 and len(values[0]) >= 6 and "." not in values[0]
@@ -79,10 +100,8 @@ def _form(value: str) -> str:
 
 
 def _number_form(column: ColumnProfile, values: Sequence[str]) -> str | None:
-    numbers = [float(value) for value in values if re.fullmatch(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?", value)]
-    if not numbers or min(numbers) < 0 or not all(number.is_integer() for number in numbers):
-        return None
-    if column.share("year") > 0.9:
+    numbers = _whole_numbers(values)
+    if numbers is None or column.share("year") > 0.9:
         return None
     lengths = {len(f"{number:.0f}") for number in numbers}
     shortest, longest = min(lengths), max(lengths)
@@ -92,6 +111,12 @@ def _number_form(column: ColumnProfile, values: Sequence[str]) -> str | None:
     if len(numbers) >= _SEQUENCE and len(numbers) > 0.5 * span and _is_even(column.values.quantiles):
         return f"its {column.distinct:,} whole numbers look counted off"
     return None
+
+
+def _whole_numbers(values: Sequence[str]) -> list[float] | None:
+    """Return the numbers of a column; None if one is negative or has decimals, or if there is none."""
+    numbers = [float(value) for value in values if re.fullmatch(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?", value)]
+    return numbers if numbers and min(numbers) >= 0 and all(number.is_integer() for number in numbers) else None
 
 
 def _is_even(quantiles: Sequence[float]) -> bool:

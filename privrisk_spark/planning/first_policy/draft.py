@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from privrisk_spark.kernels.numeric.information import joint_information
 from privrisk_spark.planning.first_policy.hierarchies import Proposal, propose, thinner, tidied_rows
-from privrisk_spark.planning.first_policy.roles import Guess, Ids, guess_ids, guess_roles
+from privrisk_spark.planning.first_policy.roles import Guess, Ids, guess_ids, guess_roles, may_be_ids
 from privrisk_spark.planning.first_policy.tidying import reading
-from privrisk_spark.policy.writing import Remark
+from privrisk_spark.policy.writing import CHECK, DECIDE, Remark
 from privrisk_spark.results.first_policy import ColumnGuess, FirstPolicy, FloorTable
 from privrisk_spark.results.profile import ColumnProfile, TableProfile
 
@@ -150,12 +150,13 @@ class Draft:
 
     def told(self) -> tuple[ColumnGuess, ...]:
         """Return the guesses as results."""
-        found = []
+        found, undecided = [], self.undecided
         for guess in self.guesses:
             one = self.proposals.get(guess.column)
             found.append(
                 ColumnGuess(
-                    guess.column, guess.role, guess.concept, guess.confidence, self.reason(guess), self._decide(guess),
+                    guess.column, guess.role, guess.concept, guess.confidence, self.reason(guess),
+                    guess.column in undecided, guess.column not in undecided and self._is_unsure(guess),
                     None if one is None else one.form, 0 if one is None else one.height,
                     self.weights.get(guess.column, 0.0),
                 )
@@ -178,15 +179,16 @@ class Draft:
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """Columns whose proposal somebody must confirm, in the order of the table."""
-        return tuple(guess.column for guess in self.guesses if self._decide(guess))
+        """Columns that may be ids of individuals, in the order of the table: you must confirm them before a release."""
+        ids = may_be_ids(self.guesses, self.profile) | ({self.ids.entity} if self.ids.unsure else set())
+        return tuple(guess.column for guess in self.guesses if guess.column in ids)
 
-    def _decide(self, guess: Guess) -> bool:
+    def _is_unsure(self, guess: Guess) -> bool:
         one = self.proposals.get(guess.column)
-        return guess.decide or (one is not None and one.decide) or self._is_unsure_id(guess)
+        return guess.unsure or (one is not None and one.unsure) or self._is_unsure_id(guess)
 
     def _is_unsure_id(self, guess: Guess) -> bool:
-        return self.ids.decide and guess.column in (self.ids.record, self.ids.entity)
+        return self.ids.unsure and guess.column in (self.ids.record, self.ids.entity)
 
     def remarks(self, floors: FloorTable | None) -> dict[tuple[str, ...], Remark]:
         """Return what is said of each key.
@@ -220,20 +222,22 @@ class Draft:
             ),
             ("output",): Remark(("The vault holds exact risks and is never published.",)),
         }
+        undecided = self.undecided
         for guess in self.guesses:
-            found[("columns", guess.column)] = Remark((self.reason(guess),), self._question(guess))
+            mark = DECIDE if guess.column in undecided else CHECK
+            found[("columns", guess.column)] = Remark((self.reason(guess),), self._question(guess), mark)
         if floors is not None:
             found[("decision",)] = Remark((*floor_lines(floors), _INFEASIBLE))
         return found
 
     def _question(self, guess: Guess) -> str | None:
-        if not self._decide(guess):
+        if not self._is_unsure(guess):
             return None
         if self._is_unsure_id(guess):
             which = "a row" if guess.column == self.ids.record else "an individual"
             key = "table.record_id" if guess.column == self.ids.record else "table.entity_id"
             return f"never released now; is it the id of {which}? If not, take {key} out, too"
-        if guess.decide:
+        if guess.unsure:
             now = {"identifier": "never released", "quasi-identifier": "generalized"}
             if not guess.kept and guess.role != "identifier":
                 return "left out now; does anybody need it?"
@@ -355,7 +359,7 @@ def _within(
         worst = min(
             left,
             key=lambda name: (
-                not by_name[name].decide,
+                not by_name[name].unsure,
                 by_name[name].concept in _TELLING,
                 profile[name].information,
                 name,

@@ -36,8 +36,8 @@ class Proposal:
         Steps from a value to ``*``.
     reason : str
         A sentence without its full stop; it holds no value of a record.
-    decide : bool
-        Whether somebody must look at it.
+    unsure : bool
+        Whether the hierarchy or the role may well be another.
     read : mapping
         How values are tidied; empty if they need not be.
     read_reason : str
@@ -52,7 +52,7 @@ class Proposal:
     rule: Mapping[str, Any]
     height: int
     reason: str
-    decide: bool = False
+    unsure: bool = False
     read: Mapping[str, Any] = field(default_factory=dict)
     read_reason: str = ""
     paths: tuple[LeafPath, ...] = ()
@@ -98,7 +98,7 @@ class _Found:
     rule: Mapping[str, Any]
     height: int
     reason: str
-    decide: bool = False
+    unsure: bool = False
     paths: tuple[LeafPath, ...] = ()
     suppress_unknown: bool = False
 
@@ -116,7 +116,7 @@ def propose(column: ColumnProfile, guess: Guess) -> Proposal:
     values = _read_values(column, read)
     found = _found(column, guess.concept, values)
     return Proposal(
-        column.name, found.form, found.rule, found.height, found.reason, found.decide or guess.decide, read, why,
+        column.name, found.form, found.rule, found.height, found.reason, found.unsure or guess.unsure, read, why,
         found.paths, found.suppress_unknown,
     )  # fmt: skip
 
@@ -275,13 +275,13 @@ _MOST_MASKED = 3
 """Signs of a code that are masked one by one; after them it is suppressed."""
 
 
-def _mask(column: ColumnProfile, reason: str, decide: bool = False) -> _Found:
+def _mask(column: ColumnProfile, reason: str, unsure: bool = False) -> _Found:
     longest = column.lengths[1] if column.lengths else 5
     steps = max(1, min(longest - 1, _MOST_MASKED))
     if column.kind == "number" and column.type != "string":
         reason += "; it is stored as a number, so that zeros at the front may be lost"
-        decide = decide or (column.lengths is not None and column.lengths[0] != column.lengths[1])
-    return _Found("mask", {"mask": {"steps": steps}}, steps + 1, reason, decide)
+        unsure = unsure or (column.lengths is not None and column.lengths[0] != column.lengths[1])
+    return _Found("mask", {"mask": {"steps": steps}}, steps + 1, reason, unsure)
 
 
 _LISTS: tuple[tuple[str, str, Callable[[str], tuple[str, ...] | None]], ...] = (
@@ -306,7 +306,7 @@ def _codes(column: ColumnProfile, concept: str, values: Sequence[str] | None) ->
     with_digits = any("9" in shape.name for shape in column.shapes)
     if signs and same and with_digits and column.distinct >= 15 and (column.kind == "text" or named):
         reason = "codes of one length: they are grouped by what they begin with"
-        return _mask(column, reason, decide=not named)
+        return _mask(column, reason, unsure=not named)
     return None
 
 

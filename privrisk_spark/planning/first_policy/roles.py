@@ -2,8 +2,8 @@
 
 A guess is made by what a column is called (`vocabulary`), what its values look like (`patterns`) and how far they tell
 rows apart. What an attacker may know and no rule knows better is a quasi-identifier: a wrong guess then costs utility,
-and not somebody's privacy. Status: *heuristic*; every guess has its reason, and what is not sure is for a person to
-decide.
+and not somebody's privacy. Status: *heuristic*; every guess has its reason, and one that is not sure is marked. A
+release refuses a column that is not sure and may be an id (:func:`may_be_ids`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from privrisk_spark.planning.first_policy.codes import MANY, code_form
+from privrisk_spark.planning.first_policy.codes import MANY, code_form, may_be_given_out
 from privrisk_spark.planning.first_policy.patterns import CODED, IDENTIFYING
 from privrisk_spark.planning.first_policy.vocabulary import Named, named, names_an_id
 from privrisk_spark.results.profile import ColumnProfile, TableProfile
@@ -20,7 +20,7 @@ from privrisk_spark.results.profile import ColumnProfile, TableProfile
 Role = Literal["identifier", "quasi-identifier", "sensitive", "insensitive"]
 
 SURE = 0.75
-"""A guess of less confidence is marked: somebody decides."""
+"""A guess of less confidence is marked."""
 
 SAFE_HARBOR = {
     "person_name": "A, names", "address": "B, geographic subdivisions", "phone": "D and E, telephone and fax numbers",
@@ -97,8 +97,8 @@ class Guess:
     kept: bool = True
 
     @property
-    def decide(self) -> bool:
-        """Whether somebody must look at it."""
+    def unsure(self) -> bool:
+        """Whether the role may well be another."""
         return self.confidence < SURE
 
 
@@ -111,14 +111,14 @@ class Ids:
     record, entity : str or None
     reason : str
         A sentence without its full stop.
-    decide : bool
-        Whether somebody must look at it.
+    unsure : bool
+        Whether one of them may well be another column.
     """
 
     record: str | None
     entity: str | None
     reason: str
-    decide: bool
+    unsure: bool
 
 
 def guess_roles(profile: TableProfile) -> tuple[Guess, ...]:
@@ -138,7 +138,29 @@ def may_name_individuals(guesses: Sequence[Guess]) -> list[str]:
     ----------
     guesses : sequence of Guess
     """
-    return [one.column for one in guesses if one.concept != "free_text" and (one.role == "identifier" or one.decide)]
+    return [one.column for one in guesses if one.concept != "free_text" and (one.role == "identifier" or one.unsure)]
+
+
+def may_be_ids(guesses: Sequence[Guess], profile: TableProfile) -> set[str]:
+    """Return the columns that may be ids of individuals, and whose role is not sure.
+
+    They are identifiers that repeat, as they may be the missing `entity_id`, and quasi-identifiers of many texts or of
+    numbers that may be given out. An identifier with a different value in every row is dropped whatever it is. Neither
+    a measurement, a date nor a column of few values is an id.
+
+    Parameters
+    ----------
+    guesses : sequence of Guess
+    profile : TableProfile
+    """
+    found = set[str]()
+    for one in guesses:
+        column = profile[one.column]
+        if one.unsure and one.role == "identifier" and one.concept != "free_text":
+            found |= {one.column} - set(profile.keys)
+        elif one.unsure and one.role == "quasi-identifier" and may_be_given_out(column):
+            found.add(one.column)
+    return found
 
 
 def released_as_they_are(guesses: Sequence[Guess]) -> list[str]:
@@ -156,7 +178,7 @@ def _individuals(guess: Guess, profile: TableProfile) -> Guess:
     found = profile.naming.get(guess.column)
     if found is None or guess.concept == "person_id":
         return guess
-    sure = guess.role == "identifier" and not guess.decide
+    sure = guess.role == "identifier" and not guess.unsure
     confidence = guess.confidence if sure else min(guess.confidence, 0.6)
     reason = f"{guess.reason.removesuffix(_RELEASED).removesuffix(_SAFE_SIDE)}; {found.reason}"
     concept = "person_id" if found.together is None else guess.concept
@@ -165,9 +187,9 @@ def _individuals(guess: Guess, profile: TableProfile) -> Guess:
 
 def _safe(guess: Guess) -> Guess:
     """Leave out what would be released as it is, where nobody is sure that it may be."""
-    if not (guess.decide and guess.kept and guess.role in ("sensitive", "insensitive")):
+    if not (guess.unsure and guess.kept and guess.role in ("sensitive", "insensitive")):
         return guess
-    reason = f"{guess.reason.removesuffix(_RELEASED)}; as that is not sure, it is left out until somebody decides"
+    reason = f"{guess.reason.removesuffix(_RELEASED)}; as that is not sure, it is left out until you include it"
     return replace(guess, reason=reason, kept=False)
 
 

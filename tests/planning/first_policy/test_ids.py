@@ -17,8 +17,8 @@ from privrisk_spark.planning.first_policy.draft import draft
 from privrisk_spark.planning.first_policy.roles import guess_ids, guess_roles
 
 REPEATED = [name for name in NAMES if name not in ("of a row", "composed")]
-UNSURE = [name for name in NAMES if name not in ("token", "kontaktweg", "zahlweg")]
-"""Tables whose ids have no pattern that tells what they are."""
+UNSURE = [name for name in NAMES if name not in ("token", "kontaktweg", "zahlweg", "of a row")]
+"""Tables whose ids repeat and have no pattern that shows what they are."""
 CODED = ["KVNR", "h1", "wagen", "vnx", "of a row"]
 
 
@@ -46,7 +46,7 @@ def test_guess_roles_code_without_other_columns_is_an_identifier(name: str) -> N
     profile, _ = profiled(of.table.select(of.ids).to_pandas())
     assert not profile.naming
     (guess,) = guess_roles(profile)
-    assert (guess.role, guess.kept, guess.decide) == ("identifier", False, True)
+    assert (guess.role, guess.kept, guess.unsure) == ("identifier", False, True)
 
 
 @pytest.mark.parametrize("name", REPEATED)
@@ -57,14 +57,14 @@ def test_guess_roles_id_that_determines_is_an_identifier_whatever_its_form(
     monkeypatch.setattr(roles, "_identifying", lambda _: None)
     profile, _ = profiled(id_table(name).table.to_pandas())
     guesses = guess_roles(profile)
-    assert (guesses[0].role, guesses[0].kept, guesses[0].decide) == ("identifier", False, True)
+    assert (guesses[0].role, guesses[0].kept, guesses[0].unsure) == ("identifier", False, True)
     assert guess_ids(guesses, profile).entity == name
 
 
 def test_guess_roles_name_of_a_postcode_or_a_finding_over_values_of_ids_is_an_identifier() -> None:
     frame = pd.DataFrame({"plz": [f"M{n:06d}" for n in range(200)], "Befundnr": [f"B{n:05d}" for n in range(200)]})
     profile, _ = profiled(pd.concat([frame, frame]))
-    assert {(one.column, one.role, one.decide) for one in guess_roles(replace(profile, naming={}))} == {
+    assert {(one.column, one.role, one.unsure) for one in guess_roles(replace(profile, naming={}))} == {
         ("plz", "identifier", True),
         ("Befundnr", "identifier", True),
     }
@@ -89,16 +89,38 @@ def test_code_form_values_is_code(values: list[object], is_code: bool) -> None:
     assert (code_form(profile["x"]) is not None) == is_code
 
 
+@pytest.mark.parametrize(
+    ("values", "undecided"),
+    [
+        (list(range(3, 9_000, 13)), True),  # numbers given out with gaps
+        ([1_000 + n * n for n in range(60)], True),  # four digits each
+        ([n * n for n in range(60)], False),
+        ([1_960 + n for n in range(60)], False),  # years
+        ([n / 7 for n in range(900)], False),
+        ([-n * 7_919 % 1_000 - 500 for n in range(200)], False),
+        ([n % 29 * 1_000 + 1_000 for n in range(290)], False),
+        (["".join(chr(97 + n // 6**i % 6) for i in range(3)) for n in range(200)], True),  # may be names
+        (["".join(chr(97 + n // 5**i % 5) for i in range(2)) for n in range(200)], False),  # 25 of them
+    ],
+)
+def test_draft_column_of_an_unknown_name_is_undecided_if_it_may_be_an_id(values: list[object], undecided: bool) -> None:
+    found = draft(*profiled(pd.DataFrame({"x": values * 4, "age": [20 + n % 50 for n in range(4 * len(values))]})))
+    assert found.guess("x").unsure
+    assert found.guess("x").role == "quasi-identifier"
+    assert ("x" in found.undecided) == undecided
+
+
 def test_barriers_on_generated_tables_raise_at_most_one_false_alarm_in_twenty_columns() -> None:
-    columns, wrong = 0, []
+    columns, wrong, undecided = 0, [], []
     for name, make in TABLES.items():
         of = make(1_200)
         frame = of.table.to_pandas()
         for column in frame:
             if frame[column].dtype.kind not in "iuf":
                 frame[column] = [None if pd.isna(value) else str(value) for value in frame[column]]
-        profile, _ = profiled(frame)
+        profile, values = profiled(frame)
         columns += len(profile.columns)
+        undecided += [(name, column) for column in draft(profile, values).undecided]
         wrong += [
             (name, guess.column)
             for guess in guess_roles(profile)
@@ -106,6 +128,7 @@ def test_barriers_on_generated_tables_raise_at_most_one_false_alarm_in_twenty_co
             and ("as ids have" in guess.reason or guess.column in profile.naming)
         ]
     assert len(wrong) <= columns / 20, wrong
+    assert len([one for one in undecided if one not in wrong]) <= columns / 20, undecided
 
 
 @pytest.mark.parametrize("name", ["credit", "party", "union", "treatment", "result", "cause", "total", "score"])
