@@ -23,8 +23,30 @@ USUAL = {
 }
 
 
+def described(spark: SparkSession, name: str) -> list[dict[str, Any]]:
+    """What a manifest lists of a table of this session's catalog, and how a budget account and an output know it."""
+    from privrisk_spark.engine.sources import files_only_spark_knows, files_read
+    from privrisk_spark.policy.policy import ReleaseTable
+    from privrisk_spark.stages.tables.completeness import collect_files_read
+    from privrisk_spark.stages.tables.opening import read
+
+    table = ReleaseTable(catalog=name)
+    frame = read(spark, table, key="table", private=True)
+    found = collect_files_read(spark, table, frame, key="table")
+    assert found is not None
+    return [
+        {
+            "manifest": {"files": found.expected, **(found.version or {})},
+            "account": files_read(table, frame),
+            "output": [str(place) for place in files_only_spark_knows(spark, None, {"table": table})["table"]],
+        }
+    ]
+
+
 def answer(spark: SparkSession, sql: str) -> tuple[list[dict[str, Any]] | None, str | None]:
     try:
+        if sql.startswith("SOURCE "):
+            return described(spark, sql.removeprefix("SOURCE ")), None
         frame = spark.sql(sql)
         # What is said of other statements may be nothing, or nothing that Arrow takes.
         return (frame.toArrow().to_pylist() if sql.startswith(("SELECT", "DESCRIBE")) else []), None

@@ -19,7 +19,7 @@ import pytest
 import small_release
 import yaml
 from connector_packages import DELTA, ICEBERG, jar
-from product import Privrisk, Ran
+from product import ROOT, Privrisk, Ran
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
@@ -58,7 +58,7 @@ class Connector:
     log: Path
 
     def __call__(self, sql: str) -> list[dict[str, Any]]:
-        """Do what a statement says; of a SELECT or DESCRIBE its rows."""
+        """Execute a statement; of a SELECT or DESCRIBE its rows, of `SOURCE table` how a run knows it."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
@@ -99,6 +99,7 @@ def _session(
         if "connectors" in os.environ.get("PRIVRISK_REQUIRE", "").split(","):
             pytest.fail(reason)
         pytest.skip(reason)
+    packages = os.pathsep.join([*environment.get("PYTHONPATH", "").split(os.pathsep), str(ROOT)]).lstrip(os.pathsep)
     given = {
         "spark.jars": ",".join(map(str, files)),
         "spark.local.dir": str(directory / "local"),
@@ -111,7 +112,7 @@ def _session(
         log.open("wb") as said,
         subprocess.Popen(
             [sys.executable, "-P", str(_PROGRAM), json.dumps(given)],
-            env={**usual, "SPARK_LOCAL_IP": "127.0.0.1", "TZ": "UTC", **environment},
+            env={**usual, "SPARK_LOCAL_IP": "127.0.0.1", "TZ": "UTC", **environment, "PYTHONPATH": packages},
             cwd=directory,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -101,6 +101,9 @@ WRITES = {"parquet", "csv", "json", "orc", "save", "saveAsTable"}
 ACTING = ("collect_", "measure_", "write_")
 """Prefixes of functions that make Spark work; called from pipelines and from each other only."""
 
+DESCRIBING = {"catalog_properties"}
+"""Functions that execute a DESCRIBE statement, which is no job."""
+
 
 # ---------------------------------------------------------------------------------------------------- the import rule
 
@@ -371,7 +374,7 @@ def test_spark_acts_only_where_it_can_be_seen() -> None:
 def hidden_actions(name: str, tree: ast.Module) -> Iterator[str]:
     """Where Spark works in a function whose name does not say so."""
     for function, around in functions_of(tree):
-        acting = any(n.lstrip("_").startswith(ACTING) for n in [*around, function.name])
+        acting = any(n.lstrip("_").startswith(ACTING) or n in DESCRIBING for n in [*around, function.name])
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
             # A grouped count (`groupBy().count()`) is lazy.
             lazy = (

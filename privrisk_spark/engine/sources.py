@@ -8,7 +8,7 @@ which files there are.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -303,19 +303,20 @@ def files_only_spark_knows(
     dict of key to list of Location
         As Spark lists them; links followed. A table of a catalog that is not there has none.
     """
-    frames = {
-        key: spark.table(table.catalog)
-        for key, table in tables.items()
-        if table.catalog is not None and table.lake is None and spark.catalog.tableExists(table.catalog)
-    }
+    found = {}
+    for key, table in tables.items():
+        if table.catalog is not None and table.lake is None and spark.catalog.tableExists(table.catalog):
+            frame = spark.table(table.catalog)
+            # Spark lists no files of a table of Iceberg's connector, but its place.
+            found[key] = _locations([*input_files(frame), *_place_in_catalog(frame, table.catalog)])
     if given is not None:
-        frames["the given frame"] = given
-    return {key: _files_of(frame) for key, frame in frames.items()}
+        found["the given frame"] = _locations(input_files(given))
+    return found
 
 
-def _files_of(frame: DataFrame) -> list[Location]:
+def _locations(uris: Iterable[str]) -> list[Location]:
     found = []
-    for uri in input_files(frame):
+    for uri in uris:
         with suppress(ConfigError):  # of another file system, to which nothing is written
             found.append(locate(unquote(uri) if is_remote(uri) else uri, key="table"))
     return found
@@ -357,11 +358,31 @@ def _decoded(uri: str) -> str:
 def _place_in_catalog(frame: DataFrame, name: str) -> list[str]:
     """Place of a catalog's table; a view has none."""
     try:
-        described = frame.sparkSession.sql("DESCRIBE TABLE EXTENDED IDENTIFIER(:name)", args={"name": name})
-        told = described.where(F.col("col_name") == "Location").select("data_type").toArrow().column(0).to_pylist()
+        described = catalog_properties(frame.sparkSession, name)
     except PySparkException:
         return []
-    return [_decoded(told[-1])] if told else []
+    return [_decoded(described["Location"])] if "Location" in described else []
+
+
+def catalog_properties(spark: SparkSession, name: str) -> dict[str, str]:
+    """Return the properties that a catalog lists of a table, such as ``Provider`` and ``Location``; a view has neither.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    name : str
+        As ``spark.table`` takes it.
+    """
+    # Delta's and Iceberg's extensions of Spark's parser pass no parameters on: the name is a literal.
+    literal = name.replace("\\", "\\\\").replace("'", "\\'")
+    lines = spark.sql(f"DESCRIBE TABLE EXTENDED IDENTIFIER('{literal}')").select("col_name", "data_type").toArrow()
+    names, values = (lines.column(i).to_pylist() for i in range(2))
+    begun = names.index(_DETAILED) if _DETAILED in names else len(names)
+    return dict(zip(names[begun:], values[begun:], strict=True))
+
+
+_DETAILED = "# Detailed Table Information"
+"""After this line come no more columns."""
 
 
 def as_texts(values: pa.Array) -> pa.Array:

@@ -7,8 +7,8 @@ must not depend on one row (docs/private-releases.md).
 
 from __future__ import annotations
 
+import logging
 import re
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from privrisk_spark.engine.object_csv import object_csv_frame
 from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.engine.plain_lines import collect_plain
 from privrisk_spark.engine.source_files import check_files, path_for_spark
-from privrisk_spark.engine.sources import column, whole_rows
+from privrisk_spark.engine.sources import catalog_properties, column, whole_rows
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.dictionaries import GIVEN, Table
 from privrisk_spark.results.facts import FilesRead
@@ -31,6 +31,8 @@ try:
     from py4j.protocol import Py4JJavaError
 except ImportError:  # the client of Spark Connect has no py4j, and raises PySparkException only
     Py4JJavaError = PySparkException
+
+_LOG = logging.getLogger(__name__)
 
 REPLACEMENT = "\ufffd"
 """What stands for bytes that are no text."""
@@ -69,8 +71,9 @@ def collect_files_read(
     if table.catalog == GIVEN:
         return None
     if table.catalog is not None and table.pinned is None:
-        read = len(set(frame.inputFiles()))
-        return FilesRead(expected=read, processed=read, version=_collect_version(spark, table.catalog))
+        version, counted = _collect_version(spark, table.catalog)
+        read = len(set(frame.inputFiles())) if counted is None else counted
+        return FilesRead(expected=read, processed=read, version=version)
     files = check_files(table, key=key, columns=())  # those that are looked at were when it was opened
     if private or table.path is None or table.format.lower() not in _PARSED:
         return files
@@ -97,27 +100,33 @@ def collect_files_read(
     return None if files is None else replace(files, malformed=malformed, garbled=garbled)
 
 
-def _collect_version(spark: SparkSession, name: str) -> dict[str, Any]:
-    """Return the table of a catalog, and as far as its connector tells them its format and version or snapshot."""
+def _collect_version(spark: SparkSession, name: str) -> tuple[dict[str, Any], int | None]:
+    """Return a catalog's table, its format and its version or snapshot; and its files, if Spark does not list them."""
     found: dict[str, Any] = {"catalog": name}
-    with suppress(PySparkException, Py4JJavaError):
-        described = spark.sql("DESCRIBE TABLE EXTENDED IDENTIFIER(:name)", args={"name": name})
-        told = described.where(F.col("col_name") == "Provider").select("data_type").toArrow().column(0).to_pylist()
-        if not told:  # a view
-            return found
-        form = found["format"] = told[-1].lower()
+    try:
+        form = catalog_properties(spark, name).get("Provider", "").lower()
+        found |= {"format": form} if form else {}  # a view has none
         if form == "iceberg":
-            versions = spark.table(f"{name}.snapshots")
-            version, committed = F.col("snapshot_id").alias("snapshot"), F.col("committed_at")
-        elif form == "delta" and re.fullmatch(r"\w+(\.\w+)*", name):  # it goes into a statement
-            versions = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1")
-            version, committed = F.col("version"), F.col("timestamp")
-        else:
-            return found
-        newest = versions.orderBy(committed.desc()).select(version, committed.cast("string").alias("committed"))
-        for row in newest.limit(1).toArrow().to_pylist():
-            found |= row
-    return found
+            # A table that was set back has an earlier snapshot than its newest.
+            current = spark.table(f"{name}.history").orderBy(F.desc("made_current_at")).limit(1)
+            found |= _collect_row(current, snapshot="snapshot_id", committed="made_current_at")
+            return found, spark.table(f"{name}.data_files").count()
+        if form == "delta" and re.fullmatch(_QUOTABLE, name):
+            newest = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1")
+            found |= _collect_row(newest, version="version", committed="timestamp")
+    except (PySparkException, Py4JJavaError) as error:
+        _LOG.warning("Spark does not give the version of the table '%s' (%s)", name, type(error).__name__)
+    return found, None
+
+
+_QUOTABLE = r"(\w+|`[^`]+`)(\.(\w+|`[^`]+`))*"
+"""Names that go into a statement."""
+
+
+def _collect_row(frame: DataFrame, **columns: str) -> dict[str, Any]:
+    """Return columns of the only row by new names; times as texts, and nothing if there is no row."""
+    chosen = [F.col(name).cast("string" if key == "committed" else "long").alias(key) for key, name in columns.items()]
+    return next(iter(frame.select(*chosen).toArrow().to_pylist()), {})
 
 
 def _collect_damaged(spark: SparkSession, table: Table, frame: DataFrame, key: str) -> tuple[int, int]:

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
+from privrisk_spark.engine import sources
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.lake_tables import lake_frame
 from privrisk_spark.engine.object_csv import object_csv_frame
@@ -149,10 +149,8 @@ def read(
 
 def _refuse_parsed_texts(spark: SparkSession, name: str, where: str) -> None:
     """Refuse a table of a catalog that is parsed from texts by options nobody looked at."""
-    described = spark.sql("DESCRIBE TABLE EXTENDED IDENTIFIER(:name)", args={"name": name})
-    lines = described.where(F.col("col_name") == "Provider").select("data_type").toArrow().column(0).to_pylist()
-    provider = lines[-1].lower() if lines else None  # a view has none, and its rows are those it says
-    if provider is not None and provider not in _SELF_DESCRIBING:
+    provider = sources.catalog_properties(spark, name).get("Provider", "").lower()
+    if provider and provider not in _SELF_DESCRIBING:  # a view has none, and its rows are those it says
         raise SchemaError(
             f"{where} is a table of the format {provider}, which is refused under dp: one of its lines may be many "
             f"rows or none, by options of the catalog. Convert it to one of {listing(_SELF_DESCRIBING)}, or give its "

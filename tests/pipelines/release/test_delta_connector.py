@@ -181,6 +181,28 @@ def test_a_release_of_a_connectors_table_is_that_of_its_rows(
     assert said["version"] == 1
 
 
+def test_source_of_a_catalog_has_its_version_files_and_place(connector: Connector, tmp_path: Path) -> None:
+    connector("CREATE TABLE plain USING parquet AS SELECT 1 AS id")
+    connector("CREATE VIEW seen AS SELECT * FROM plain")
+    connector(
+        f"CREATE TABLE cities USING delta PARTITIONED BY (city) LOCATION '{tmp_path}/c' "
+        "AS SELECT 1 AS id, 'Ulm' AS city"
+    )
+    connector("INSERT INTO cities VALUES (2, 'Bonn'), (3, 'Ulm')")
+    (history,) = connector("DESCRIBE HISTORY cities LIMIT 1")
+    (found,) = connector("SOURCE spark_catalog.default.cities")
+    committed = dt.datetime.fromisoformat(found["manifest"].pop("committed")).replace(tzinfo=dt.UTC)
+    assert committed == history["timestamp"]
+    assert found["manifest"] == {"catalog": "spark_catalog.default.cities", "format": "delta", "version": 1, "files": 3}
+    assert f"{tmp_path}/c" in found["account"]
+    assert f"{tmp_path}/c" in found["output"]
+    connector("RESTORE TABLE cities TO VERSION AS OF 0")
+    (found,) = connector("SOURCE cities")
+    assert (found["manifest"]["version"], found["manifest"]["files"]) == (2, 1)
+    assert connector("SOURCE plain")[0]["manifest"] == {"catalog": "plain", "format": "parquet", "files": 1}
+    assert connector("SOURCE seen")[0]["manifest"] == {"catalog": "seen", "files": 1}
+
+
 @pytest.mark.thorough("tests/storage/lakes/ reads absolute paths of a log")
 def test_a_clone_reads_the_files_of_the_table_it_is_of(
     spark: SparkSession, connector: Connector, tmp_path: Path

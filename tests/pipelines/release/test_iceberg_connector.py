@@ -238,6 +238,21 @@ def test_a_release_of_a_connectors_table_is_that_of_its_rows(
     assert said["snapshot"] == snapshots(connector, at)[1]
 
 
+def test_source_of_a_catalog_has_its_snapshot_files_and_place(connector: Connector, place: Path, at: str) -> None:
+    connector(f"CREATE TABLE {at} (id INT, city STRING) USING iceberg PARTITIONED BY (city)")
+    connector(f"INSERT INTO {at} VALUES (1, 'Ulm'), (2, 'Bonn')")
+    connector(f"INSERT INTO {at} VALUES (3, 'Ulm')")
+    first, second = snapshots(connector, at)
+    (found,) = connector(f"SOURCE {at}")
+    assert found["manifest"].pop("committed")
+    assert found["manifest"] == {"catalog": at, "format": "iceberg", "snapshot": second, "files": 3}
+    assert str(directory(place, at)) in found["account"]
+    assert str(directory(place, at)) in found["output"]
+    connector(f"CALL lake.system.rollback_to_snapshot('{at}', {first})")
+    (found,) = connector(f"SOURCE {at}")
+    assert (found["manifest"]["snapshot"], found["manifest"]["files"]) == (first, 2)
+
+
 def test_a_first_policy_releases_what_the_connector_wrote(
     privrisk: Privrisk, connector: Connector, place: Path, at: str, tmp_path: Path
 ) -> None:
