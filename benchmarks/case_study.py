@@ -27,7 +27,6 @@ import pyarrow.parquet as pq
 
 from benchmarks.floor import ATTRIBUTES
 from benchmarks.measure import Measured, measure
-from privrisk_spark.engine.fast import SETTING, class_archive
 from privrisk_spark.experiments.generated import population
 
 ROWS = 5_667_004
@@ -142,16 +141,16 @@ def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
 
 
 def run_both(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
-    """Run the case study with a fast start (``--fast``) and without, against one floor.
+    """Run the case study on the embedded engine and on local Spark, against one floor.
 
     Parameters and errors are those of :func:`run`.
 
     Returns
     -------
     list of Result
-        The fast run, then the plain one.
+        Of the embedded engine, then of Spark.
     """
-    products: dict[str, Product] = {"case-study": run_product, "case-study-plain": run_plainly}
+    products: dict[str, Product] = {"case-study": run_product, "case-study-spark": run_on_spark}
     return against_floor(products, rows=ROWS if rows is None else rows, cache=cache)
 
 
@@ -211,7 +210,6 @@ def against_floor(
                         "processors": len(os.sched_getaffinity(0)),
                         "load_before": round(load, 2),
                         "modules_compiled": modules_compiled(),
-                        "java_archive": class_archive.stored() is not None,
                         "records_compared": compared,
                         "mean_risk": lean["mean_risk"],
                         "stages": stages,
@@ -291,13 +289,13 @@ def _run_floor(subject: Subject, data: Path, out: Path) -> tuple[dict[str, Any],
 
 
 def run_product(data: Path, out: Path) -> Measured:
-    """Run the release job of the product on the same files, into ``out``, with a fast start."""
-    return release(POLICY, data, out, ["--fast"])
+    """Run the release job of the product on the same files, into ``out``, on the embedded engine."""
+    return release(POLICY, data, out, ["--engine", "embedded"])
 
 
-def run_plainly(data: Path, out: Path) -> Measured:
-    """Run it as :func:`run_product` does, without anything that only saves seconds at the start."""
-    return release(POLICY, data, out, [])
+def run_on_spark(data: Path, out: Path) -> Measured:
+    """Run it on local Spark with its settings as they are."""
+    return release(POLICY, data, out, ["--engine", "spark"])
 
 
 def release(
@@ -305,7 +303,7 @@ def release(
 ) -> Measured:
     """Run the release job by a policy that has data and output in its environment, and more in it where given."""
     command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(policy), "--run-id", policy.stem]
-    places = {"CASE_STUDY_DATA": str(data), "CASE_STUDY_OUT": str(out), SETTING: None}
+    places = {"CASE_STUDY_DATA": str(data), "CASE_STUDY_OUT": str(out)}
     return checked(
         "product", measure([*command, *options], environment={**places, **(environment or {})}, directory=root())
     )

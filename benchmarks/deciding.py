@@ -210,7 +210,7 @@ def job(world: World, model: str, records: int) -> Result:
     with tempfile.TemporaryDirectory(prefix="deciding-") as scratch:
         policy = _policy(world, records, decision, Path(scratch))
         home = Path(__file__).resolve().parent.parent
-        command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(policy), "--fast"]
+        command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(policy)]
         ran = measure(command, directory=home)
         if ran.exit_code:
             raise BenchmarkError(f"The job ended with {ran.exit_code}: {ran.errors.strip()}")

@@ -50,7 +50,7 @@ def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
     with tempfile.TemporaryDirectory(prefix="dp-release-") as scratch:
         usual = case_study.run_product(small, Path(scratch, "case-study"))
         out = Path(scratch, "dp")
-        command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(POLICY), "--fast"]
+        command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(POLICY)]
         command += ["--run-id", "dp-release"]
         paths = {"CASE_STUDY_DATA": str(large), "CASE_STUDY_OUT": str(out)}
         ran = case_study.checked("product", measure(command, environment=paths, directory=case_study.root()))

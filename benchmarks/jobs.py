@@ -203,6 +203,26 @@ def _measured(name: str, job: Job, data: Path, home: Path, lean: Measured, rows:
 
 
 def _run(name: str, job: Job, data: Path, home: Path, rows: int) -> Measured:
+    program = [sys.executable, "-m", "privrisk_spark.cli.app"]
+    *before, last = commands(name, job, data, home, rows)
+    for command in before:
+        measure([*program, *command], directory=case_study.root())
+    return measure([*program, *last], directory=case_study.root())
+
+
+def commands(name: str, job: Job, data: Path, home: Path, rows: int) -> list[list[str]]:
+    """Write the policy of a job, and return the arguments of ``privrisk`` that do it, the job's own last.
+
+    Parameters
+    ----------
+    name, job
+        Of :data:`JOBS`.
+    data : Path
+        As :func:`prepare` returns it.
+    home : Path
+        Of all jobs; that of this one is there.
+    rows : int
+    """
     out = home / name
     more = job.policy(rows)
     masks = more.pop("masks", None)
@@ -230,12 +250,9 @@ def _run(name: str, job: Job, data: Path, home: Path, rows: int) -> Measured:
     places = {"out": str(out), "home": str(home)}
     file = out / "policy.yaml"
     file.write_text(_placed(yaml.safe_dump(policy, sort_keys=False), places), encoding="utf-8")
-    if name == "apply":
-        approve = ["approve", str(home / "fit" / "fitted" / "scheme.json"), "--by", "benchmark"]
-        measure([sys.executable, "-m", "privrisk_spark.cli.app", *approve], directory=case_study.root())
     first, *options = [_placed(word, places) for word in job.command]
-    command = [sys.executable, "-m", "privrisk_spark.cli.app", first, str(file), "--run-id", name, *options]
-    return measure(command, directory=case_study.root())
+    approve = ["approve", str(home / "fit" / "fitted" / "scheme.json"), "--by", "benchmark"]
+    return [*([approve] if name == "apply" else []), [first, str(file), "--run-id", name, *options]]
 
 
 def _placed(text: str, places: Mapping[str, str]) -> str:

@@ -160,7 +160,7 @@ def adult() -> list[Result]:
         policy["output"] = {"path": f"{scratch}/out", "vault": f"{scratch}/vault"}
         file = Path(scratch, "policy.yaml")
         file.write_text(yaml.safe_dump(policy, sort_keys=False), encoding="utf-8")
-        command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(file), "--run-id", "adult", "--fast"]
+        command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(file), "--run-id", "adult"]
         ran = case_study.checked("product", measure(command, environment={"ADULT": str(home)}, directory=root))
         (path,) = Path(scratch, "vault").rglob("summary.json")
         summary = json.loads(path.read_text(encoding="utf-8"))
@@ -215,7 +215,7 @@ def _floor(data: Path, out: Path, limit: int) -> tuple[Measured, dict[str, Any]]
 
 def _released(data: Path, out: Path, options: Sequence[str]) -> tuple[Measured, dict[str, Any]]:
     out.mkdir()
-    ran = case_study.release(case_study.POLICY, data, out, ["--fast", *options])
+    ran = case_study.release(case_study.POLICY, data, out, options)
     summary = json.loads((out / "vault" / "summary.json").read_text(encoding="utf-8"))
     shutil.rmtree(out)
     return ran, summary

@@ -105,10 +105,10 @@ def released(rows: int, cache: Path | None = None) -> Result:
     with tempfile.TemporaryDirectory(prefix="linkage-") as scratch:
         out = Path(scratch)
         options = [word for one in _POLICY for word in ("--set", one)]
-        lean = case_study.release(case_study.POLICY, data, out, ["--fast", *options])
+        lean = case_study.release(case_study.POLICY, data, out, options)
         more = [word for one in _ATTACK for word in ("--set", one)]
         command = [sys.executable, "-m", "privrisk_spark.cli.app", "attack", str(case_study.POLICY), *options, *more,
-                   "--output", str(out / "attack"), "--fast"]  # fmt: skip
+                   "--output", str(out / "attack")]  # fmt: skip
         where = {"CASE_STUDY_DATA": str(data), "CASE_STUDY_OUT": str(out)}
         ran = case_study.checked("attack", measure(command, environment=where, directory=case_study.root()))
         document = json.loads((out / "attack" / "attack.json").read_text(encoding="utf-8"))

@@ -110,7 +110,7 @@ def run_product(data: Path, masked: Path, out: Path) -> Measured:
     paths = {"CASE_STUDY_DATA": str(data), "MEASURES_DATA": str(masked)}
     return case_study.checked(
         "assessment",
-        measure([*command, "--fast", "--run-id", "measures"], environment=paths, directory=case_study.root()),
+        measure([*command, "--run-id", "measures"], environment=paths, directory=case_study.root()),
     )
 
 

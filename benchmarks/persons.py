@@ -120,7 +120,7 @@ def against_rows(
 
 
 def _release(population: Path, data: Path, out: Path, options: Sequence[str]) -> Measured:
-    command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(POLICY), "--fast", "--run-id", "persons"]
+    command = [sys.executable, "-m", "privrisk_spark.cli.app", "release", str(POLICY), "--run-id", "persons"]
     paths = {"CASE_STUDY_DATA": str(population), "PERSONS_DATA": str(data), "PERSONS_OUT": str(out)}
     ran = measure([*command, *options], environment=paths, directory=case_study.root())
     return case_study.checked("product", ran)

@@ -155,4 +155,4 @@ def _on_delta(copies: Path, jars: Sequence[Path], data: Path, out: Path) -> Meas
 
 def _released(changes: Mapping[str, str], data: Path, out: Path, environment: Mapping[str, str]) -> Measured:
     options = [f"--set={key}={value}" for key, value in changes.items()]
-    return case_study.release(case_study.POLICY, data, out, ["--fast", *options], environment)
+    return case_study.release(case_study.POLICY, data, out, options, environment)

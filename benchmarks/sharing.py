@@ -262,7 +262,6 @@ def _share(network: Network, out: Path, name: str, asked: dict[str, Any]) -> Mea
         str(path),
         "--output",
         str(out / name),
-        "--fast",
     ]
     return case_study.checked("product", measure(command, directory=case_study.root()))
 

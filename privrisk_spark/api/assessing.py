@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from privrisk_spark.api.policies import Policy, PolicyLike, as_policy, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened_parts
 from privrisk_spark.errors import ConfigError, Fault
-from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy import policy as written
 from privrisk_spark.results.page import Page
 from privrisk_spark.storage.temporary import PrivateDirectory
@@ -221,8 +220,8 @@ def _assess(
     policy = with_frame(asked, table is not None)
     with directory_for(output, "assessment") as (where, private):
         place = pipeline.check_output(policy, where)
-        read = tables_of(policy, given=table is not None).values()
-        with held(table, f"privrisk assess {policy.run.name}", encrypt=False, tables=read) as (spark, given):
+        title = f"privrisk assess {policy.run.name}"
+        with held(table, title, encrypt=False, engine=policy.run.engine) as (spark, given):
             if private is not None:
                 check_reach(spark, "output")
             result = pipeline.assess(spark, policy, place=place, run_id=run, date=day, announce=announce, table=given)

@@ -165,7 +165,7 @@ def attack(
         own = with_frame(policy, table is not None)
         with directory_for(output, "attack") as (where, private):
             place = pipeline.check_output(own, where)
-            with held(table, f"privrisk attack {own.run.name}", encrypt=False) as (spark, given):
+            with held(table, f"privrisk attack {own.run.name}", encrypt=False, engine=own.run.engine) as (spark, given):
                 if private is not None:
                     check_reach(spark, "output")
                 result = pipeline.attack(spark, own, place=place, run_id=run, date=day, table=given, announce=announce)

@@ -128,7 +128,9 @@ def audit(
         run, day = settle_run(policy, run_id, date, given=False)
         with directory_for(output, "audit") as (where, private):
             place = pipeline.check_output(policy, where)
-            with held(None, f"privrisk audit {policy.run.name}", encrypt=False, retries=True) as (spark, _):
+            with held(
+                None, f"privrisk audit {policy.run.name}", encrypt=False, retries=True, engine=policy.run.engine
+            ) as (spark, _):
                 if private is not None:
                     check_reach(spark, "output")
                 result = pipeline.audit(spark, policy, place=place, run_id=run, date=day, trials=trials, seed=seed)

@@ -174,7 +174,7 @@ def compose(
         own = with_frame(policy, table is not None)
         with directory_for(output, "composed") as (where, private):
             place = pipeline.check_output(own, where)
-            with held(table, f"privrisk assess {own.run.name}", encrypt=True) as (spark, given):
+            with held(table, f"privrisk assess {own.run.name}", encrypt=True, engine=own.run.engine) as (spark, given):
                 if private is not None:
                     check_reach(spark, "output")
                 result = pipeline.compose(spark, own, place=place, run_id=run, date=day, table=given)

@@ -160,7 +160,7 @@ def curves(
         own = with_frame(policy, table is not None)
         with directory_for(output, "curves") as (where, private):
             place = check_request(own, where, what="curves")
-            with held(table, f"privrisk curves {own.run.name}", encrypt=False) as (spark, given):
+            with held(table, f"privrisk curves {own.run.name}", encrypt=False, engine=own.run.engine) as (spark, given):
                 if private is not None:
                     check_reach(spark, "output")
                 result = pipeline.curves(

@@ -86,7 +86,7 @@ def plan(
         run, day = settle_run(policy, run_id, date, given=table is not None)
         asked = _for_release(policy, table is not None) if of == "release" else with_frame(policy, table is not None)
         encrypt = of == "release" and (not asked.decides or asked.history is not None)
-        with held(table, f"privrisk plan {asked.run.name}", encrypt=encrypt) as (spark, given):
+        with held(table, f"privrisk plan {asked.run.name}", encrypt=encrypt, engine=asked.run.engine) as (spark, given):
             from privrisk_spark.pipelines.validation.run import plan_only
 
             return Plan(plan_only(spark, asked, job=of, run_id=run, date=day, table=given), run)
@@ -188,7 +188,10 @@ def validate(
                 asked = _for_release(found, given=True)
         except ConfigError as error:
             return Validation(job, run_id or "", (), (*faults, *error.faults), (), (), None)
-        with held(table, f"privrisk validate {asked.run.name}", encrypt=False) as (spark, given):
+        with held(table, f"privrisk validate {asked.run.name}", encrypt=False, engine=asked.run.engine) as (
+            spark,
+            given,
+        ):
             where = None if output is None else str(output)
             return look(spark, asked, job=job, run_id=run, date=day, table=given, output=where, faults=faults)
 

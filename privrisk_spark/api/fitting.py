@@ -171,7 +171,7 @@ def fit(
         pipeline.refuse_other_guarantees(own)
         with directory_for(output, "fit") as (where, private):
             place = pipeline.check_output(own, where)
-            with held(table, f"privrisk fit {own.run.name}", encrypt=False) as (spark, given):
+            with held(table, f"privrisk fit {own.run.name}", encrypt=False, engine=own.run.engine) as (spark, given):
                 if private is not None:
                     check_reach(spark, "output")
                 scheme = pipeline.fit(spark, own, place=place, run_id=run, date=day, table=given, announce=announce)

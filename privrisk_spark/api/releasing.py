@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from privrisk_spark.api.policies import PolicyLike, as_policy, placed, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, opened
 from privrisk_spark.errors import ConfigError, Fault
-from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.results.page import Page
@@ -208,9 +207,8 @@ def release(
             asked = placed(with_frame(policy, table is not None), places["output"], places["vault"])
             # Keys travel inside tasks.
             encrypt = not asked.decides or asked.history is not None
-            read = tables_of(asked, given=table is not None).values()
-            session = held(table, f"privrisk release {asked.run.name}", encrypt=encrypt, tables=read, prepare=_prepare)
-            with session as (spark, given):
+            title = f"privrisk release {asked.run.name}"
+            with held(table, title, encrypt=encrypt, engine=asked.run.engine) as (spark, given):
                 if private is not None:
                     check_reach(spark, " and ".join(name for name, where in wanted.items() if where is None))
                 outcome = pipeline.release(
@@ -308,10 +306,3 @@ def _opened(
         data_at=place.output.location.below(manifest["data"]["path"]),
         checks=json.loads(published("checks.json") or b"[]"),
     )
-
-
-def _prepare() -> None:
-    """Import what reports need, which takes seconds."""
-    import importlib
-
-    importlib.import_module("privrisk_spark.reporting.report")

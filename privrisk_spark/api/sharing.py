@@ -143,7 +143,7 @@ def share(
             place = pipeline.check_output(own, where)
             friends = None if edges is None else whole_rows_if_parsed(fixed(edges))
             first = edges if profiles is None else profiles
-            with held(first, f"privrisk share {own.run.name}", encrypt=False) as (spark, given):
+            with held(first, f"privrisk share {own.run.name}", encrypt=False, engine=own.run.engine) as (spark, given):
                 if private is not None:
                     check_reach(spark, "output")
                 people = None if profiles is None else given

@@ -17,7 +17,6 @@ from privrisk_spark.cli.fit import approve, fit
 from privrisk_spark.cli.guide import guide
 from privrisk_spark.cli.hierarchy import hierarchy_app
 from privrisk_spark.cli.init import init
-from privrisk_spark.cli.java import prepare_java
 from privrisk_spark.cli.ledger import ledger_app
 from privrisk_spark.cli.mask import mask
 from privrisk_spark.cli.printing import echo
@@ -42,7 +41,6 @@ COMMANDS = (
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)
-app.command("prepare-java")(prepare_java)
 
 
 def _version(asked: bool) -> None:

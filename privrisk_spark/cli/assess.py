@@ -12,8 +12,8 @@ from privrisk_spark.cli.options import (
     Configs,
     Date,
     DryRun,
+    EngineOption,
     Explain,
-    Fast,
     Log,
     LogFormat,
     Overrides,
@@ -46,7 +46,7 @@ def assess(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Measure the risk of a table, alone or against a release and a population. Transforms and publishes nothing.
 
@@ -98,7 +98,7 @@ def _compose(attempt: Attempt, policy: Policy, day: dt.date, output: str, *, dry
                 echo(f"{one.run_id}  {one.date}  {one.manifest}")
             return
         attempt.tell_in(place)
-        with held(None, f"privrisk assess {policy.run.name}", encrypt=True) as (spark, _):
+        with held(None, f"privrisk assess {policy.run.name}", encrypt=True, engine=policy.run.engine) as (spark, _):
             found = composition.compose(spark, policy, place=place, run_id=attempt.run_id, date=day)
     echo(found.paragraph)
     for name in composition.FILES:

@@ -10,8 +10,8 @@ from privrisk_spark.cli.attempt import attempted
 from privrisk_spark.cli.options import (
     Configs,
     Date,
+    EngineOption,
     Explain,
-    Fast,
     Log,
     LogFormat,
     Overrides,
@@ -38,7 +38,7 @@ def attack(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Attack a release: link each record to the released rows nearest to it, and say how many are found.
 

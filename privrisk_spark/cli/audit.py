@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from privrisk_spark.cli.attempt import attempted
-from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, Quiet, RunId, Verbose
+from privrisk_spark.cli.options import (
+    Configs,
+    Date,
+    EngineOption,
+    Log,
+    LogFormat,
+    Overrides,
+    Policies,
+    Quiet,
+    RunId,
+    Verbose,
+)
 from privrisk_spark.cli.printing import echo
 
 
@@ -25,7 +36,7 @@ def audit(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Try to refute the differential privacy of a policy's mechanism by releases of adversarial tables.
 

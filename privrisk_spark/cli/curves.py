@@ -11,8 +11,8 @@ from privrisk_spark.cli.options import (
     Configs,
     Date,
     DryRun,
+    EngineOption,
     Explain,
-    Fast,
     Log,
     LogFormat,
     Overrides,
@@ -44,7 +44,7 @@ def curves(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Compute risk over the size of the attacker's dictionary, and true against estimated risk: data and plots."""
     with attempted(run_id, log_format) as attempt:
@@ -61,7 +61,10 @@ def curves(
             asked = request_of(shares, None if floors is None else parse_floors(floors), records)
             place = check_request(policy, output, what="curves")
             if dry_run:
-                with held(None, f"privrisk curves {policy.run.name}", encrypt=False) as (spark, _):
+                with held(None, f"privrisk curves {policy.run.name}", encrypt=False, engine=policy.run.engine) as (
+                    spark,
+                    _,
+                ):
                     echo(job.plan_only(spark, policy, asked))
                 return
         attempt.tell_in(place)

@@ -10,7 +10,7 @@ from privrisk_spark.cli.experiments_run import run_collection, run_experiments
 from privrisk_spark.cli.options import (
     Configs,
     Date,
-    Fast,
+    EngineOption,
     Log,
     LogFormat,
     Overrides,
@@ -38,7 +38,7 @@ def experiments_deciding(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run Fouad's (2012) comparisons of searches and models on generated data, and on a policy's table: data and plots.
 
@@ -65,7 +65,7 @@ def experiments_privacy(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run Fouad's (2012) exponential sampling, which guarantees nothing, beside a release with a proof: data and plots.
 
@@ -91,7 +91,7 @@ def experiments_adversary(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run the case study of Xia et al. (2015), an attack that is planned: on generated data, and on a policy's table.
 
@@ -118,7 +118,7 @@ def experiments_recoding(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run every algorithm of k-anonymization on generated data, and on a policy's table: cost, time, risk, claims.
 
@@ -146,7 +146,7 @@ def experiments_compare(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Attack every way to protect a table: what is found over what is lost, on generated data and a policy's table.
 
@@ -207,7 +207,7 @@ def experiments_sharing(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run chapter 7 of Fouad (2012) on a generated social network: what members show each other, claimed beside found.
 
@@ -229,7 +229,7 @@ def experiments_all(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Run every experiment, one after the other: one page of what was claimed beside what was found.
 

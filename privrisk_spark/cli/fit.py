@@ -10,8 +10,8 @@ from privrisk_spark.cli.attempt import attempted, told_errors
 from privrisk_spark.cli.options import (
     Configs,
     Date,
+    EngineOption,
     Explain,
-    Fast,
     Log,
     LogFormat,
     Overrides,
@@ -35,7 +35,7 @@ def fit(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Search for the scheme of a table that is to be k-anonymous, and write it for somebody to approve."""
     with attempted(run_id, log_format) as attempt:

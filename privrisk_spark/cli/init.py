@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from privrisk_spark.cli.attempt import attempted
-from privrisk_spark.cli.options import Fast, Log, LogFormat
+from privrisk_spark.cli.options import EngineOption, Log, LogFormat
 from privrisk_spark.cli.printing import echo
 
 
@@ -27,7 +27,7 @@ def init(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files of an earlier call.")] = False,
     log_format: Log = LogFormat.text,
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Profile a table, and write a commented policy to release it by, with its hierarchies and a page."""
     with attempted(None, log_format):

@@ -8,8 +8,8 @@ from privrisk_spark.cli.options import (
     Configs,
     Date,
     DryRun,
+    EngineOption,
     Explain,
-    Fast,
     Log,
     LogFormat,
     Overrides,
@@ -37,7 +37,7 @@ def mask(
     status_file: StatusFile = None,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Mask the columns of a table as its policy says (guarantee.kind: masked), and publish it; no guarantee."""
     files = [*(policies or []), *(config or [])]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from privrisk_spark.engine import fast
 from privrisk_spark.runs.verbosity import ASKED
 
 
@@ -19,9 +19,17 @@ class LogFormat(StrEnum):
     json = "json"
 
 
-def _start_fast(asked: bool) -> bool:
-    if asked:
-        fast.ask()
+class EngineName(StrEnum):
+    """What executes a job."""
+
+    auto = "auto"
+    embedded = "embedded"
+    spark = "spark"
+
+
+def _take_engine(asked: EngineName | None) -> EngineName | None:
+    if asked is not None:
+        os.environ["PRIVRISK_ENGINE"] = asked.value
     return asked
 
 
@@ -74,12 +82,12 @@ Quiet = Annotated[
 Verbose = Annotated[
     bool, typer.Option("--verbose", callback=_show_spark, help="Show the warnings of Spark's own log, too.")
 ]
-Fast = Annotated[
-    bool,
+EngineOption = Annotated[
+    EngineName | None,
     typer.Option(
-        "--fast",
-        callback=_start_fast,
-        help="Start sooner on one machine, as PRIVRISK_FAST=1 does; no result depends on it.",
+        "--engine",
+        callback=_take_engine,
+        help="Execute the job by embedded (in this process, without Java) or by spark; overrides run.engine.",
     ),
 ]
 PrivateOutput = Annotated[

@@ -15,8 +15,8 @@ from privrisk_spark.cli.options import (
     Configs,
     Date,
     DryRun,
+    EngineOption,
     Explain,
-    Fast,
     Log,
     LogFormat,
     Overrides,
@@ -49,7 +49,7 @@ def release(
     ] = None,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Read, encode, count, decide, validate and publish a table as its policy says."""
     files = [*(policies or []), *(config or [])]

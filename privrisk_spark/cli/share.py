@@ -6,8 +6,8 @@ from privrisk_spark.cli.attempt import attempted
 from privrisk_spark.cli.options import (
     Configs,
     Date,
+    EngineOption,
     Explain,
-    Fast,
     Log,
     LogFormat,
     Overrides,
@@ -31,7 +31,7 @@ def share(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Decide what the members of a social network show each other: which attribute, at which level, and its cost."""
     with attempted(run_id, log_format) as attempt:

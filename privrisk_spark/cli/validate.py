@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from privrisk_spark.cli.attempt import attempted, day_of
-from privrisk_spark.cli.options import Configs, Date, Fast, Log, LogFormat, Overrides, Policies, Quiet, RunId, Verbose
+from privrisk_spark.cli.options import (
+    Configs,
+    Date,
+    EngineOption,
+    Log,
+    LogFormat,
+    Overrides,
+    Policies,
+    Quiet,
+    RunId,
+    Verbose,
+)
 from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.results.validation import Job
@@ -31,7 +42,7 @@ def validate(
     log_format: Log = LogFormat.text,
     quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
     verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    fast: Fast = False,  # noqa: ARG001 - acts when it is read
+    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Look at everything a run needs, and print every fault at once, each with its key. Writes nothing.
 

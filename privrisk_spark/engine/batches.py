@@ -271,11 +271,6 @@ def report(name: str, facts: Mapping[str, Any]) -> pa.Table:
     return pa.table({"name": pa.array([name], pa.string()), "facts": pa.array([json.dumps(facts)], pa.string())})
 
 
-def collect_nothing(spark: SparkSession) -> None:
-    """Run a task over nothing, so that the first one that works need not wait for its process to import packages."""
-    Batches.of_parts(spark, (None,), lambda _: iter(()), PARTS).frame().toArrow()
-
-
 def written(rows: Batches, directory: PartDirectory, *, form: Literal["arrow", "parquet"] = "arrow") -> Batches:
     """Write rows as parts, one a chunk, and return PARTS."""
 
@@ -336,11 +331,7 @@ class Scratch:
 
     def write_parquet(self, frame: DataFrame, name: str) -> Path:
         """Write a frame as Parquet to a new directory of the driver."""
-        target = self.path / name
-        if self.shared is None:
-            frame.write.parquet(str(target))
-            return target
-        directory = self.shared.below(f"{name}-parts")
+        target, directory = self.path / name, self.directory(f"{name}-parts")
         parts = self.collect_parts(written(Batches.of_frame(frame), directory, form="parquet"))
         names = [part["name"] for part in parts]
         if not names:

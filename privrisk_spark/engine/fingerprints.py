@@ -115,7 +115,7 @@ def collect_frame_digest(frame: DataFrame, *, times: str | None = None) -> str:
             words[i] = _word(F.col(f"c{i}"), field.dataType)
     # The hash passes over a missing value, so that of (null, 1) and (1, null) would be the same.
     row = F.xxhash64(F.lit(0), *words.values(), *[word.isNull() for word in words.values()])
-    pieces = [F.shiftrightunsigned("h", at).bitwiseAND(F.lit(2**_PIECE - 1)) for at in range(0, 64, _PIECE)]
+    pieces = [F.shiftright("h", at).bitwiseAND(F.lit(2 ** min(_PIECE, 64 - at) - 1)) for at in range(0, 64, _PIECE)]
     hashed = renamed.select(row.alias("h"), of_rows.alias("n"))
     (found,) = hashed.agg(F.sum("n"), *[F.sum(piece * F.col("n")) for piece in pieces]).collect()
     columns = [[fields[i].name, fields[i].dataType.simpleString()] for i in words]
@@ -128,4 +128,10 @@ def _word(value: Column, kind: T.DataType) -> Column:
         return value.cast("binary")  # a collation would make other texts equal
     if isinstance(kind, T.ArrayType | T.MapType | T.StructType | T.VariantType):
         return F.to_json(F.struct(value), _AS_JSON)
+    if isinstance(kind, T.DecimalType) and kind.precision > _DIGITS_OF_LONG:
+        return value.cast("string")  # the engines hash these differently
     return value
+
+
+_DIGITS_OF_LONG = 18
+"""Digits of a decimal that fits 64 bits."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Final
@@ -11,11 +12,19 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.engine.partitions import partition_texts, partition_values
 from privrisk_spark.errors import Fault, InputError, SchemaError
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.storage.files import ObjectFile, files_below
+from privrisk_spark.storage.files import LineFile, ObjectFile, files_below
 from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import is_remote, locate
 
-__all__ = ["CSV_PARSING", "csv_separator", "in_object_store", "named_columns", "object_files", "object_partitions"]
+__all__ = [
+    "CSV_PARSING",
+    "csv_separator",
+    "in_object_store",
+    "is_csv_by_lines",
+    "named_columns",
+    "object_files",
+    "object_partitions",
+]
 
 _PATTERN = frozenset("*[{")
 
@@ -31,16 +40,23 @@ def in_object_store(table: Table) -> bool:
     if table.path is None or table.catalog is not None or not is_remote(table.path) or _PATTERN & set(table.path):
         return False
     form = table.format.lower()
-    return (form == "parquet" and not table.options) or (form == "csv" and _csv_by_lines(table))
+    return (form == "parquet" and not table.options) or (form == "csv" and is_csv_by_lines(table))
 
 
-def _csv_by_lines(table: Table) -> bool:
-    """Whether a CSV table has one line a row, texts in UTF-8 and plain options; others are Spark's own to read."""
+def is_csv_by_lines(table: Table, *, encodings: bool = False) -> bool:
+    """Return True if a CSV table has one line a row and plain options; only Spark reads others.
+
+    Parameters
+    ----------
+    table : Table
+    encodings : bool
+        Whether texts may have any encoding of one byte a letter, and not only UTF-8.
+    """
     options = {name.lower(): str(value) for name, value in table.options.items()}
     said = {name: value.lower() for name, value in options.items()}
     return (
         not set(options) - CSV_PARSING - _READING
-        and said.get("encoding", said.get("charset", "utf-8")) in ("utf-8", "utf8")
+        and _is_of_bytes(said.get("encoding", said.get("charset", "utf-8")), encodings=encodings)
         and said.get("multiline", "false") == said.get("inferschema", "false") == "false"
         and said.get("mode", "permissive") == "permissive"
         and said.get("header", "false") in ("true", "false")
@@ -49,6 +65,15 @@ def _csv_by_lines(table: Table) -> bool:
         and all(len(options.get(name, "x")) == 1 for name in ("quote", "escape", "comment"))
         and options.get("comment", "#").isascii()
     )
+
+
+def _is_of_bytes(encoding: str, *, encodings: bool) -> bool:
+    """Whether an end of line is one byte, as in ASCII."""
+    try:
+        name = codecs.lookup(encoding).name
+    except LookupError:
+        return False
+    return name == "utf-8" or (encodings and name.startswith(("ascii", "iso8859", "cp125")))
 
 
 def csv_separator(options: Mapping[str, str]) -> str:
@@ -90,12 +115,12 @@ def object_files(table: Table, *, key: str) -> list[ObjectFile]:
     return files
 
 
-def named_columns(files: Sequence[ObjectFile], where: str, columns: Sequence[str]) -> list[str]:
+def named_columns(files: Sequence[LineFile], where: str, columns: Sequence[str]) -> list[str]:
     """Return the columns in the names of directories, outermost first; what is not plain is refused, never misread.
 
     Parameters
     ----------
-    files : sequence of ObjectFile
+    files : sequence of LineFile
     where : str
         The table, for messages.
     columns : sequence of str
@@ -126,12 +151,12 @@ def named_columns(files: Sequence[ObjectFile], where: str, columns: Sequence[str
     return named
 
 
-def object_partitions(files: Sequence[ObjectFile], types: Mapping[str, T.DataType]) -> list[dict[str, Value]] | None:
+def object_partitions(files: Sequence[LineFile], types: Mapping[str, T.DataType]) -> list[dict[str, Value]] | None:
     """Return the values of the columns in the names of each file's directories below those of a release of ours.
 
     Parameters
     ----------
-    files : sequence of ObjectFile
+    files : sequence of LineFile
     types : mapping of column to DataType
         Of these columns, or of more.
 

@@ -9,25 +9,31 @@ import functools
 import logging
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import cast, get_args
 
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.util import is_remote_only
 
-from privrisk_spark.engine.fast.local import settings as fast_settings
-from privrisk_spark.engine.fast.start import started
+from privrisk_spark.engine.embedded import build_embedded, is_embedded, is_installed
 from privrisk_spark.engine.java_logging import write_configuration
 from privrisk_spark.engine.settings import ENCRYPTION, JOINS, REQUIRED, as_required, check_encryption, encrypts, fixed
-from privrisk_spark.engine.source_files import much_for_java
 from privrisk_spark.engine.sources import whole_rows_if_parsed
-from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.errors import ConfigError, Fault, listing
+from privrisk_spark.policy.policy import Engine
 from privrisk_spark.storage.directories import is_file
 from privrisk_spark.storage.local_directory import LocalDirectory, places
 
 _LOG = logging.getLogger(__name__)
+
+ENGINE = "PRIVRISK_ENGINE"
+"""Environment variable that overrides ``run.engine``; the option ``--engine`` sets it."""
+
+ENGINES: tuple[str, ...] = get_args(Engine)
 
 # What suits one machine; a cluster's own configuration comes with spark-submit.
 _LAPTOP = {
@@ -51,8 +57,7 @@ def held(
     *,
     encrypt: bool,
     retries: bool = False,
-    tables: Collection[Table] = (),
-    prepare: Callable[[], object] | None = None,
+    engine: Engine = "auto",
 ) -> Iterator[tuple[SparkSession, DataFrame | None]]:
     """Hold a session under the settings a run relies on, and the table as its own settings make it.
 
@@ -67,10 +72,8 @@ def held(
         disks, and is only warned of otherwise. A new one always does.
     retries : bool
         See :func:`build`.
-    tables : collection of Table
-        What will be read; of a new session Java starts accordingly, if fast starts are asked for.
-    prepare : callable, optional
-        What the run imports later; called while a new session starts, if fast starts are asked for.
+    engine : {"auto", "embedded", "spark"}
+        See :func:`asked_engine`.
 
     Yields
     ------
@@ -79,13 +82,17 @@ def held(
     Raises
     ------
     ConfigError
-        Naming a setting the session lacks and does not let be set.
+        Naming a setting the session lacks and does not let be set, or an engine that the session is not of.
     """
     with ExitStack() as stack:
+        asked = asked_engine(engine)
         spark = existing() if table is None else table.sparkSession
         if spark is None:
-            reads = much_for_java(tables)
-            spark = stack.enter_context(started(lambda: build(name, retries=retries, reads=reads), prepare))
+            spark = build(name, retries=retries, engine=asked)
+        elif asked != "auto" and is_embedded(spark) != (asked == "embedded"):
+            rule = f"must be auto, or the engine of the session that this process has. Got '{asked}'"
+            raise ConfigError([Fault("run.engine", rule)])
+        _LOG.info("engine: %s", engine_of(spark))
         if encrypt:
             check_encryption(spark)
         elif not encrypts(spark):
@@ -108,41 +115,98 @@ def existing() -> SparkSession | None:
         return None
 
 
-def build(name: str, *, retries: bool = False, reads: bool = False) -> SparkSession:
-    """Return the session spark-submit prepared, or a local one.
+def asked_engine(engine: Engine) -> Engine:
+    """Return the engine that a run asks for: that of the environment variable, else that of the policy.
 
-    Either encrypts what it spills, shuffles and broadcasts to local disks, unless it is one of Spark Connect, whose
-    server decides. A local one keeps it in a directory of this process (:mod:`privrisk_spark.storage.local_directory`).
+    Parameters
+    ----------
+    engine : {"auto", "embedded", "spark"}
+        ``run.engine`` of the policy.
+
+    Raises
+    ------
+    ConfigError
+        If the variable has another value.
+    """
+    given = os.environ.get(ENGINE, "").strip()
+    if given in ("", "auto"):
+        return engine
+    if given not in ENGINES:
+        raise ConfigError([Fault(ENGINE, f"must be one of {listing(ENGINES)}. Got {given[:60]!r}")])
+    return cast("Engine", given)
+
+
+def engine_of(spark: SparkSession) -> str:
+    """Return what executes the plans of a session, in words."""
+    if is_embedded(spark):
+        return "embedded"
+    remote = type(spark).__module__.startswith("pyspark.sql.connect")
+    return "Spark Connect" if remote else f"Spark ({spark.sparkContext.master})"
+
+
+def build(name: str, *, retries: bool = False, engine: Engine = "auto") -> SparkSession:
+    """Return the session spark-submit prepared, or that of a server, or a new one of this machine.
+
+    The first that applies: the server of ``SPARK_REMOTE``, what spark-submit started, a configured master, the
+    embedded engine, local Spark. ``embedded`` and ``spark`` ask for one of the last two.
+
+    Spark encrypts what it spills, shuffles and broadcasts to local disks, unless it is one of Spark Connect, whose
+    server decides. Local Spark keeps it in a directory of this process (:mod:`privrisk_spark.storage.local_directory`).
 
     Parameters
     ----------
     name : str
         Application name.
     retries : bool
-        Let a new local session, too, try a failed task again.
-    reads : bool
-        Whether Java will read many rows itself.
+        Let new local Spark, too, try a failed task again.
+    engine : {"auto", "embedded", "spark"}
+
+    Raises
+    ------
+    ConfigError
+        If the engine is not installed, or the environment says another.
     """
+    remote, submitted = "SPARK_REMOTE" in os.environ, "SPARK_ENV_LOADED" in os.environ
+    placed = remote or submitted or _has_master()
+    if engine == "embedded" and placed:
+        raise ConfigError([Fault("run.engine", "must be auto or spark under spark-submit, SPARK_REMOTE or a master")])
+    if engine == "embedded" and not is_installed():
+        rule = "the embedded engine is not installed. Fix: pip install 'privrisk-spark[embedded]'"
+        raise ConfigError([Fault("run.engine", rule)])
+    settings = {**REQUIRED, **JOINS}
+    if engine != "spark" and not placed and is_installed():
+        return build_embedded(name, settings)
+    if not remote and is_remote_only():
+        rule = "Spark is not installed here, only its client. Fix: pip install 'privrisk-spark[embedded]' or '[spark]'"
+        raise ConfigError([Fault("run.engine", rule)])
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    remote, submitted = "SPARK_REMOTE" in os.environ, "SPARK_ENV_LOADED" in os.environ
-    settings = {**REQUIRED, **JOINS}
     if not remote:
         settings[ENCRYPTION] = "true"
-        settings |= fast_settings(local=not submitted, reads=reads)
-    if not remote and not submitted:
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
-        settings |= _LAPTOP | {"spark.sql.shuffle.partitions": str(max(4, 2 * cores))}
-        if retries:
-            # Read where Java is started, so that a session which is there already keeps the master it has.
-            os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--master local[*,4] pyspark-shell")
     with ExitStack() as stack:
         if not remote and not submitted:
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+            settings |= _LAPTOP | {"spark.sql.shuffle.partitions": str(max(4, 2 * cores))}
+            if retries:
+                # Read where Java is started, so that a session which is there already keeps the master it has.
+                os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--master local[*,4] pyspark-shell")
             settings |= stack.enter_context(_own_directory())
         for key, value in settings.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
+
+
+def _has_master() -> bool:
+    """Return True if the environment or Spark's own configuration names a master."""
+    if "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "") or "MASTER" in os.environ:
+        return True
+    places = [os.environ.get("SPARK_CONF_DIR"), os.environ.get("SPARK_HOME") and f"{os.environ['SPARK_HOME']}/conf"]
+    defaults = next((Path(place, "spark-defaults.conf") for place in places if place), None)
+    if defaults is None or not is_file(defaults):
+        return False
+    lines = defaults.read_text(errors="replace").splitlines()
+    return any(line.replace("=", " ").split()[:1] == ["spark.master"] for line in lines)
 
 
 def own_directory() -> Path:

@@ -27,6 +27,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
 
+from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.errors import BusyError, ConfigError, Fault, listing
 
 if TYPE_CHECKING:
@@ -126,8 +127,8 @@ def _differing(spark: SparkSession, asked: Mapping[str, str]) -> dict[str, str]:
 
 
 def encrypts(spark: SparkSession) -> bool:
-    """Tell whether a session encrypts what it keeps on local disks."""
-    return spark.conf.get(ENCRYPTION, None) == "true"
+    """Return True if a session encrypts what it keeps on local disks, or keeps nothing there."""
+    return is_embedded(spark) or spark.conf.get(ENCRYPTION, None) == "true"
 
 
 def check_encryption(spark: SparkSession) -> None:

@@ -18,17 +18,14 @@ from privrisk_spark.engine.object_files import in_object_store, object_files
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.facts import FilesRead
-from privrisk_spark.storage.directories import is_file, is_link, is_there, resolved
+from privrisk_spark.storage.directories import is_link, is_there, resolved
 from privrisk_spark.storage.documents import state_of
-from privrisk_spark.storage.files import ObjectFile
+from privrisk_spark.storage.files import LocalFile, ObjectFile
 from privrisk_spark.storage.locations import is_remote
 from privrisk_spark.storage.table_files import files_of, named_here
 
 _FILES = ("parquet", "orc", "csv", "json", "text", "avro", "xml")
 """Formats whose tables are the files that lie there; others keep lists of their own."""
-
-MUCH = 64 * 2**20
-"""Bytes of files from which on the seconds of compiling come back."""
 
 _SELECTING = {"pathglobfilter", "modifiedbefore", "modifiedafter", "recursivefilelookup"}
 """Reader options by which Spark leaves files out because it is told to."""
@@ -53,6 +50,24 @@ def local_files(table: Table) -> list[Path] | None:
     if urlparse(table.path).scheme not in ("", "file") or alternatives:
         return None
     return [file for place in named_here(table.path) for file in files_of(place)] or None
+
+
+def local_line_files(table: Table) -> list[LocalFile]:
+    """Return the data files of a table on this machine with their sizes; none of another file system.
+
+    Parameters
+    ----------
+    table : Table
+    """
+    if table.path is None or local_files(table) is None:
+        return []
+    found = []
+    for place in named_here(table.path):
+        for file in files_of(place):
+            known = state_of(file)
+            key = file.name if file == place else str(file.relative_to(place))
+            found.append(LocalFile(table.path, str(file.absolute()), key, 0 if known is None else known.size))
+    return found
 
 
 def path_for_spark(table: Table) -> str:
@@ -93,23 +108,6 @@ def refuse_java_directory(files: Collection[str], *, table: Table, key: str) -> 
     """
     if table.path is not None and table.title != table.path and any(urlparse(uri).scheme == "file" for uri in files):
         raise SchemaError(f"{key}.path: '{table.path}' cannot be read as {table.format}: there is nothing there.")
-
-
-def much_for_java(tables: Collection[Table]) -> bool:
-    """Tell whether Spark itself reads so much of the tables that Java should compile well what does it.
-
-    Tasks read Parquet without options and lake tables by path; what they cannot is only found when a table is opened.
-    How large a table of a catalog or of another file system is, nobody knows before; most are large.
-    """
-    size = 0
-    for table in tables:
-        if table.lake is not None or (table.catalog is None and table.format == "parquet" and not table.options):
-            continue
-        files = local_files(table)
-        if files is None:
-            return True
-        size += sum(known.size for known in map(state_of, filter(is_file, files)) if known is not None)
-    return size >= MUCH
 
 
 def check_files(table: Table, *, key: str, columns: Collection[str] | None = None) -> FilesRead | None:

@@ -39,7 +39,7 @@ from privrisk_spark.engine.row_groups import (
     without_nan,
 )
 from privrisk_spark.engine.settings import input_files
-from privrisk_spark.engine.source_files import path_for_spark
+from privrisk_spark.engine.source_files import local_files, path_for_spark
 from privrisk_spark.errors import ConfigError, EngineError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.directories import is_directory, is_file
@@ -342,7 +342,10 @@ def files_read(table: Table | None, frame: DataFrame) -> list[str]:
         return [f"urn:uuid:{table.pinned.pin.table}", *(_text_of(of.file) for of in table.pinned.files)]
     if table is not None and in_object_store(table):
         return [_text_of(file) for file in object_files(table, key="table")]
-    files = [_decoded(uri) for uri in input_files(frame)]
+    # The rows of some tables come from tasks, so that Spark knows no files of them.
+    files = [_decoded(uri) for uri in input_files(frame)] or [
+        str(file.absolute()) for file in (table and local_files(table)) or ()
+    ]
     return files if table is None or table.catalog is None else [*_place_in_catalog(frame, table.catalog), *files]
 
 

@@ -54,6 +54,8 @@ from privrisk_spark.policy.types import (
 from privrisk_spark.policy.values import Reading, Recoding
 from privrisk_spark.storage.lakes.snapshot import Form
 
+Engine = Literal["auto", "embedded", "spark"]
+
 
 class Run(Part):
     """Name and date of a run."""
@@ -64,6 +66,12 @@ class Run(Part):
         None,
         description="Directory in an object store, such as s3://bucket/scratch, where tasks hand parts to each other "
         "if the machines share no disk; by default they do in output.vault.",
+        exclude_if=unsaid,
+    )
+    engine: Engine = Field(
+        "auto",
+        description="What executes the job: embedded, in this process without Java; spark; or auto, the first of a "
+        "given session, a configured Spark, embedded and local Spark.",
         exclude_if=unsaid,
     )
 
@@ -470,10 +478,12 @@ class Policy(Part):
         """Return the policy as JSON, defaults filled in, equal for policies that mean the same.
 
         Keys are in the order of the models. Columns stay in the order written: level vectors refer to it.
-        ``guarantee.key`` is a reference, never a key. Left out are ``ledger.url``, as it may hold a password, and
-        ``assess`` and ``attack``, on which no release depends.
+        ``guarantee.key`` is a reference, never a key. Left out are ``ledger.url``, as it may hold a password,
+        and ``run.engine``, ``assess`` and ``attack``, on which no release depends.
         """
-        return self.model_dump_json(by_alias=True, exclude={"ledger": {"url"}, "assess": True, "attack": True})
+        return self.model_dump_json(
+            by_alias=True, exclude={"ledger": {"url"}, "run": {"engine"}, "assess": True, "attack": True}
+        )
 
     def digest(self) -> str:
         """SHA-256 of the canonical policy without secrets, hex; it is published, and so is its start in a run id.

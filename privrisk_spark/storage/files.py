@@ -6,14 +6,15 @@ import bz2
 import gzip
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import opened
 from privrisk_spark.storage.store import StorageError
+from privrisk_spark.storage.table_files import opened as open_local
 
-__all__ = ["ObjectFile", "files_below"]
+__all__ = ["LineFile", "LocalFile", "ObjectFile", "files_below"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,48 @@ class ObjectFile:
 
 
 _DECOMPRESSED: Final[Mapping[str, Callable[[Any], Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """One file of a table on this machine, as :class:`ObjectFile` is one in a store.
+
+    Attributes
+    ----------
+    root : str
+        Of the table, as the policy names it.
+    place : str
+        Absolute path.
+    key : str
+        Below the root; of a table that is one file, its name.
+    size : int
+        Bytes.
+    """
+
+    root: str
+    place: str
+    key: str
+    size: int
+
+    @property
+    def name(self) -> str:
+        """The last part of its place."""
+        return PurePosixPath(self.place).name
+
+    @property
+    def compressed(self) -> bool:
+        """Whether its name says that it is compressed as a whole."""
+        return self.name.endswith(tuple(_DECOMPRESSED))
+
+    def content(self) -> IO[bytes]:
+        """Open it for reading; of a compressed one what was compressed is read."""
+        ending = next((one for one in _DECOMPRESSED if self.name.endswith(one)), None)
+        found: IO[bytes] = open_local(Path(self.place)) if ending is None else _DECOMPRESSED[ending](self.place)
+        return found
+
+
+LineFile = ObjectFile | LocalFile
+"""A file whose lines tasks read."""
 
 
 def files_below(table: Location) -> list[ObjectFile]:

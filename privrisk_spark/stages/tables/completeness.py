@@ -17,8 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
+from privrisk_spark.engine.csv_lines import csv_lines_frame
+from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.failures import unreadable
-from privrisk_spark.engine.object_csv import object_csv_frame
 from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.engine.plain_lines import collect_plain
 from privrisk_spark.engine.source_files import check_files, path_for_spark
@@ -135,8 +136,8 @@ def _collect_damaged(spark: SparkSession, table: Table, frame: DataFrame, key: s
     damaged = "_damaged"
     while damaged in frame.columns:
         damaged += "_"
-    if in_object_store(table):
-        rows = object_csv_frame(spark, table, key=key, damaged=damaged)
+    if in_object_store(table) or (is_embedded(spark) and table.format.lower() == "csv"):
+        rows = csv_lines_frame(spark, table, key=key, damaged=damaged)
     else:
         taken = {"mode", "columnnameofcorruptrecord", "inferschema", "enforceschema"}
         options = {name: str(value) for name, value in table.options.items() if name.lower() not in taken}

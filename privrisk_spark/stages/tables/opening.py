@@ -16,9 +16,10 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import sources
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.csv_lines import LONGEST_LINE, csv_lines_frame
+from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.lake_tables import lake_frame
-from privrisk_spark.engine.object_csv import object_csv_frame
-from privrisk_spark.engine.object_files import in_object_store
+from privrisk_spark.engine.object_files import in_object_store, is_csv_by_lines
 from privrisk_spark.engine.object_tables import object_frame
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.source_files import (
@@ -59,9 +60,6 @@ _TEXT_TYPES = (
 )
 
 
-LONGEST_LINE = 2**20
-"""Bytes of a line of a CSV file that is read under dp; one that is as long or longer is no row."""
-
 _LINE_BY_LINE = {
     "mode": "PERMISSIVE",
     "multiLine": "false",
@@ -73,7 +71,6 @@ _LINE_BY_LINE = {
 """Reader options under which every line of a CSV file is one row or none, whatever it and the others hold."""
 
 _ROW_INDEX = "_tmp_metadata_row_index"  # by which Spark's reader of Parquet asks for the number of each row
-
 _SELF_DESCRIBING = ("parquet", "orc", "delta", "iceberg")
 """Providers of tables of a catalog whose rows are told apart by their format and not by what they hold."""
 
@@ -108,17 +105,22 @@ def read(
     where = f"{key}.{'catalog' if table.catalog else 'path'}: '{named}'"
     files = check_files(table, key=key, columns=columns)
     frame: DataFrame | None = None
+    by_lines = is_embedded(spark) and table.path is not None and table.format.lower() == "csv"
+    if by_lines and not is_csv_by_lines(table, encodings=True):
+        raise SchemaError(f"{where} has options that need --engine spark. Fix: give it, or write Parquet.")
     try:
         if table.catalog:
             if private:
                 _refuse_parsed_texts(spark, table.catalog, where)
             frame = whole_rows_if_parsed(spark.table(table.catalog))
+        elif by_lines:
+            frame = csv_lines_frame(spark, table, key=key, private=private)
         elif not in_object_store(table):
             frame = plain_frame(spark, table)
         elif table.format.lower() == "parquet":
             frame = object_frame(spark, table, key=key)
         elif not private:  # lines that are too long are no rows there, to Spark's reader alone
-            frame = object_csv_frame(spark, table, key=key)
+            frame = csv_lines_frame(spark, table, key=key)
         if frame is None:
             options = {name: str(value) for name, value in table.options.items()}
             if private and table.format.lower() == "csv":
@@ -140,9 +142,9 @@ def read(
         raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
     if _ROW_INDEX in frame.columns:
         raise SchemaError(f"{where} has the column '{_ROW_INDEX}', a name that Spark keeps for itself. Rename it.")
-    if files is not None:
+    if files is not None and not by_lines:
         refuse_others(files, frame.inputFiles(), table=table, key=key)
-    elif table.catalog is None and not local_files(table):
+    elif not by_lines and table.catalog is None and not local_files(table):
         refuse_java_directory(frame.inputFiles(), table=table, key=key)
     return frame
 

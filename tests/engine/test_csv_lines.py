@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.s3_server import BUCKET
-from privrisk_spark.engine import object_csv
-from privrisk_spark.engine.object_csv import _lines, object_csv_frame
+from privrisk_spark.engine import csv_lines
+from privrisk_spark.engine.csv_lines import _lines, csv_lines_frame
 from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.dictionaries import Table
@@ -83,14 +83,14 @@ def test_rows_are_those_of_sparks_reader(
     part: int,
 ) -> None:
     del endpoint
-    monkeypatch.setattr(object_csv, "PART", part)
+    monkeypatch.setattr(csv_lines, "PART", part)
     place, uri = put(tmp_path / "t", {"a.csv": content, "_SUCCESS": b""})
     table = Table(path=uri, format="csv", options=options)
     assert in_object_store(table)
-    found, expected = object_csv_frame(spark, table, key="table"), spark.read.options(**options).csv(place)
+    found, expected = csv_lines_frame(spark, table, key="table"), spark.read.options(**options).csv(place)
     assert found.columns == expected.columns
     same(found, expected)
-    marked = object_csv_frame(spark, table, key="table", damaged="bad.line")
+    marked = csv_lines_frame(spark, table, key="table", damaged="bad.line")
     by_spark = (
         spark.read.options(**options, columnNameOfCorruptRecord="bad")
         .schema(", ".join(f"`{name}` STRING" for name in [*expected.columns, "bad"]))
@@ -100,12 +100,12 @@ def test_rows_are_those_of_sparks_reader(
     same(marked, by_spark)
 
 
-def test_object_csv_frame_with_damaged_lines_returns_same_rows_for_each_subset_of_columns(
+def test_csv_lines_frame_with_damaged_lines_returns_same_rows_for_each_subset_of_columns(
     spark: SparkSession, endpoint: str, tmp_path: Path
 ) -> None:
     del endpoint
     _, uri = put(tmp_path / "t", {"a.csv": b'x,y,z\n1,2,3\n1\n1,2,3,4\n,,\n"1,2\n1,2,"3"4"\n'})
-    frame = object_csv_frame(spark, Table(path=uri, format="csv", options={"header": True}), key="table")
+    frame = csv_lines_frame(spark, Table(path=uri, format="csv", options={"header": True}), key="table")
     whole = frame.toArrow().to_pylist()
     assert frame.count() == len(whole) == 6
     for chosen in (["x"], ["y"], ["z"], ["z", "x"], ["y", "z"]):
@@ -123,7 +123,7 @@ def test_several_files_compressed_ones_and_columns_in_the_names_of_directories(
         "day=2026-01-03/none.csv": b"x,y\n",
     }
     place, uri = put(tmp_path / "t", layout)
-    found = object_csv_frame(spark, Table(path=uri, format="csv", options={"header": True}), key="table")
+    found = csv_lines_frame(spark, Table(path=uri, format="csv", options={"header": True}), key="table")
     expected = spark.read.options(header=True).csv(place)
     expected = expected.withColumn("day", F.col("day").cast("string"))
     assert found.columns == ["x", "y", "day"]
@@ -153,7 +153,7 @@ def test_what_would_be_misread_is_refused_by_file(
     del endpoint
     _, uri = put(tmp_path / "t", layout)
     with pytest.raises(SchemaError) as told:
-        object_csv_frame(spark, Table(path=uri, format="csv", options={"header": True}), key="table").toArrow()
+        csv_lines_frame(spark, Table(path=uri, format="csv", options={"header": True}), key="table").toArrow()
     assert said in str(told.value)
     assert "table.path" in str(told.value)
     assert "PLANTED" not in str(told.value)
@@ -168,7 +168,7 @@ def test_damaged_lines_are_counted_as_on_a_disk(
     options: dict[str, Any] = {"header": True, "mode": "PERMISSIVE"}
     here, there = (Table(path=path, format="csv", options=options) for path in (place, uri))
     by_spark = spark.read.options(**options).csv(place)
-    stored = object_csv_frame(spark, there, key="table")
+    stored = csv_lines_frame(spark, there, key="table")
     assert collect_files_read(spark, there, stored, key="table") == collect_files_read(
         spark, here, by_spark, key="table"
     )
@@ -199,10 +199,10 @@ def test_a_header_behind_many_blank_lines_is_refused_as_no_task_would_drop_it(
     spark: SparkSession, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del endpoint
-    monkeypatch.setattr(object_csv, "PART", 7)
+    monkeypatch.setattr(csv_lines, "PART", 7)
     _, uri = put(tmp_path / "t", {"a.csv": b"\n" * 7 + b"x,y\n1,2\n"})
     with pytest.raises(SchemaError, match=r"file a\.csv has nothing but blank lines(?s:.*)in its first 7 bytes"):
-        object_csv_frame(spark, Table(path=uri, format="csv", options={"header": True}), key="table")
+        csv_lines_frame(spark, Table(path=uri, format="csv", options={"header": True}), key="table")
 
 
 @dataclass
@@ -230,7 +230,7 @@ def test_every_line_is_read_once_wherever_parts_and_blocks_end() -> None:
         pieces = [
             piece
             for start in range(0, len(content), part)
-            for piece in _lines(file, start, min(start + part, len(content)), "here", block=block)
+            for piece in _lines(file, start, min(start + part, len(content)), "here", "utf-8", block=block)
         ]
         assert b"".join(pieces) == content.replace(b"\xff", "\ufffd".encode()), (content, part, block)
         for piece, behind in pairwise(pieces):

@@ -1,14 +1,14 @@
-"""CSV tables in object stores: tasks bring the lines, Spark's own parser makes rows of them, without a connector.
+"""CSV tables whose lines tasks find as Spark's reader does: in object stores, and all of the embedded engine.
 
-Spark reads CSV files through the file systems of Java alone, but parses texts wherever they come from (``from_csv``).
-Tasks find the lines as Spark's reader does; what a line holds is left to Spark.
+Spark reads CSV files through the file systems of Java only, but parses texts from anywhere (``from_csv``). The embedded
+engine has another parser, so there :mod:`privrisk_spark.engine.csv_values` makes rows of the lines.
 """
 
 from __future__ import annotations
 
 import csv
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, Final
 
 import numpy as np
@@ -18,6 +18,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.csv_values import CsvValues
+from privrisk_spark.engine.embedded import is_embedded
+from privrisk_spark.engine.fingerprints import one_chunk
 from privrisk_spark.engine.object_files import (
     CSV_PARSING,
     csv_separator,
@@ -26,18 +29,22 @@ from privrisk_spark.engine.object_files import (
     object_partitions,
 )
 from privrisk_spark.engine.partitions import repeated
+from privrisk_spark.engine.source_files import local_line_files
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.kernels.numeric.lines import first_end, last_end, said_something, split_lines
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.storage.files import ObjectFile
+from privrisk_spark.storage.files import LineFile
 
-__all__ = ["object_csv_frame"]
+__all__ = ["csv_lines_frame"]
 
 PART: Final = 2**25
 """Bytes of a file that a task reads; lines belong to the part they begin in."""
 
 BLOCK: Final = 2**22
 """Bytes that are looked at once."""
+
+LONGEST_LINE: Final = 2**20
+"""Bytes of a line of a CSV file that is read under dp; one that is as long or longer is no row."""
 
 LONGEST: Final = 2**28
 """Bytes that a line may have at most."""
@@ -48,33 +55,40 @@ _MARK: Final = b"\xef\xbb\xbf"
 _OTHERWISE_COMPRESSED: Final = (".deflate", ".lz4", ".snappy", ".zst", ".zstd", ".lzo", ".xz")
 
 
-def object_csv_frame(spark: SparkSession, table: Table, *, key: str, damaged: str | None = None) -> DataFrame:
+def csv_lines_frame(
+    spark: SparkSession, table: Table, *, key: str, damaged: str | None = None, private: bool = False
+) -> DataFrame:
     """Open a table, all its columns as texts; of each file the first line is read, and no rows.
 
     Parameters
     ----------
     spark : SparkSession
     table : Table
-        CSV, as :func:`~privrisk_spark.engine.object_files.in_object_store` has it.
+        CSV, as :func:`~privrisk_spark.engine.object_files.is_csv_by_lines` has it.
     key : str
         Of the policy, for messages.
     damaged : str, optional
         Name of a further column, the last, that holds the line where it has more or fewer values than the table has
         columns, and nothing elsewhere.
 
+    private : bool
+        Whether how the run ends must not depend on a line.
+
     Raises
     ------
     SchemaError
-        If a file cannot be read, or files do not have the same columns.
+        If a file cannot be read, or files do not have the same columns; of the embedded engine also if Spark reads the
+        quotes of a line in a way of its own.
 
     Notes
     -----
     Columns in the names of directories come last, as texts. By Spark's reader the columns of the first file are those
     of all, whatever the headers of the others say; here another header is refused.
     """
-    files = object_files(table, key=key)
+    files: Sequence[LineFile] = local_line_files(table) or object_files(table, key=key)
     where = f"{key}.path: '{files[0].root}'"
     options = {name.lower(): str(value) for name, value in table.options.items()}
+    encoding = options.get("encoding", options.get("charset", "utf-8"))
     headed = options.get("header", "false").lower() == "true"
     for file in files:
         if file.name.endswith(_OTHERWISE_COMPRESSED):
@@ -82,7 +96,7 @@ def object_csv_frame(spark: SparkSession, table: Table, *, key: str, damaged: st
                 f"{where}: file {file.name} is compressed in a way that is not read here; compress it by gzip or "
                 "bzip2, or not at all."
             )
-    names = _names(files, options, headed=headed, where=where)
+    names = _names(files, options, encoding, headed=headed, where=where)
     added = named_columns(files, where, names)
     of_files = object_partitions(files, {column: T.StringType() for column in added})
     if of_files is None:
@@ -98,9 +112,12 @@ def object_csv_frame(spark: SparkSession, table: Table, *, key: str, damaged: st
     def read(part: tuple[int, int, int | None]) -> Iterator[pa.Table]:
         numbered, start, end = part
         heading = headed and start == 0
-        for lines in _lines(files[numbered], start, end, where):
+        for lines in _lines(files[numbered], start, end, where, encoding):
             letters, offsets = split_lines(lines)
-            rows = np.flatnonzero(said_something(letters, offsets, comment))
+            there = said_something(letters, offsets, comment)
+            if private:
+                there &= np.diff(offsets) < LONGEST_LINE
+            rows = np.flatnonzero(there)
             if heading and len(rows):
                 rows, heading = rows[1:], False
             texts = pa.Array.from_buffers(
@@ -115,7 +132,11 @@ def object_csv_frame(spark: SparkSession, table: Table, *, key: str, damaged: st
     schema = T.StructType(
         [T.StructField(name, T.StringType()) for name in (_LINE, *(f"d{i}" for i in range(len(added))))]
     )
-    lines = Batches.of_parts(spark, parts, read, schema).frame()
+    by_task = Batches.of_parts(spark, parts, read, schema)
+    if is_embedded(spark):
+        unclear = None if private else _UNCLEAR.format(where=where, key=key)
+        return _split_by_tasks(by_task, CsvValues(options, len(names), unclear), names, added, damaged)
+    lines = by_task.frame()
     fields = [f"c{i}" for i in range(len(names))]
     parsing = {name: value for name, value in options.items() if name in CSV_PARSING}
     if damaged is not None:
@@ -130,6 +151,27 @@ def object_csv_frame(spark: SparkSession, table: Table, *, key: str, damaged: st
     return parsed.select(*columns)
 
 
+def _split_by_tasks(
+    lines: Batches, values: CsvValues, names: Sequence[str], added: Sequence[str], damaged: str | None
+) -> DataFrame:
+    """Open the lines as :func:`csv_lines_frame` does, without a parser of the engine's."""
+    columns = [*names, *added, *([] if damaged is None else [damaged])]
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in tables:
+            found, whole = values.split(one_chunk(table.column(_LINE)))
+            found = [*found, *(one_chunk(table.column(f"d{i}")) for i in range(len(added)))]
+            yield pa.table([*found, *([] if damaged is None else [whole])], names=columns)
+
+    return lines.then(step, T.StructType([T.StructField(name, T.StringType()) for name in columns])).frame()
+
+
+_UNCLEAR: Final = (
+    "{where} has a line whose quotes Spark reads in a way of its own: a quote inside a quoted value, or a value whose "
+    "quote does not end on its line. Fix: set {key}.options.escape: '\"' if quotes are doubled, mend the line, or give "
+    "--engine spark."
+)
+
 _LINE: Final = "line"
 _DAMAGED: Final = "damaged"
 
@@ -139,11 +181,13 @@ def _comment(options: Mapping[str, str]) -> int | None:
     return ord(options["comment"]) if "comment" in options else None
 
 
-def _names(files: Sequence[ObjectFile], options: Mapping[str, str], *, headed: bool, where: str) -> list[str]:
+def _names(
+    files: Sequence[LineFile], options: Mapping[str, str], encoding: str, *, headed: bool, where: str
+) -> list[str]:
     """Names of the columns in the files: of the header all have, or ``_c0``, … for the values of the first line."""
     names: list[str] | None = None
     for file in files:
-        values = _first_values(file, options, where)
+        values = _first_values(file, options, where, encoding)
         if values is None:
             continue
         if names is None:
@@ -166,10 +210,10 @@ def _names(files: Sequence[ObjectFile], options: Mapping[str, str], *, headed: b
     return names
 
 
-def _first_values(file: ObjectFile, options: Mapping[str, str], where: str) -> list[str] | None:
+def _first_values(file: LineFile, options: Mapping[str, str], where: str, encoding: str) -> list[str] | None:
     """Values of the first line that says something."""
     end = None if file.compressed else min(PART, file.size)
-    for lines in _lines(file, 0, end, where, block=2**16):
+    for lines in _lines(file, 0, end, where, encoding, block=2**16):
         letters, offsets = split_lines(lines)
         rows = np.flatnonzero(said_something(letters, offsets, _comment(options)))
         if len(rows):
@@ -192,8 +236,10 @@ def _first_values(file: ObjectFile, options: Mapping[str, str], where: str) -> l
     return None
 
 
-def _lines(file: ObjectFile, start: int, end: int | None, where: str, *, block: int | None = None) -> Iterator[bytes]:
-    """Whole lines that begin in a part of a file, some at once; bytes that are no text are U+FFFD."""
+def _lines(
+    file: LineFile, start: int, end: int | None, where: str, encoding: str, *, block: int | None = None
+) -> Iterator[bytes]:
+    """Whole lines in UTF-8 that begin in a part of a file, some at once; bytes that are no text are U+FFFD."""
     try:
         with file.content() as source:
             look = block or 2**16  # most lines are short
@@ -209,7 +255,7 @@ def _lines(file: ObjectFile, start: int, end: int | None, where: str, *, block: 
                 rest += data
                 cut = last_end(rest) if data else len(rest)
                 if cut:
-                    yield _as_text(rest[:cut])
+                    yield _as_text(rest[:cut], encoding)
                     rest = rest[cut:]
                 if not data:
                     return
@@ -237,9 +283,7 @@ def _line_from(source: IO[bytes], place: int, look: int) -> int:
     return at + len(rest)
 
 
-def _as_text(data: bytes) -> bytes:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return data.decode(errors="replace").encode()
-    return data
+def _as_text(data: bytes, encoding: str) -> bytes:
+    if data.isascii():
+        return data
+    return data.decode(encoding, errors="replace").encode()

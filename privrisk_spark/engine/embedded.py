@@ -1,0 +1,81 @@
+"""The embedded engine: Sail, a server of Spark Connect inside this process, which needs no Java.
+
+The server listens on a port of loopback, as it takes neither a Unix socket nor a token (SECURITY.md). It executes
+Python functions in threads of this process. It keeps everything in memory and writes no temporary file: a query that
+would have to fails.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+_SETTINGS = {
+    "SAIL_RUNTIME__TEMPORARY_FILES__MAX_SIZE": "0",
+    # A notebook is idle for hours.
+    "SAIL_SPARK__SESSION_TIMEOUT_SECS": str(10**9),
+}
+_LOG = {"RUST_LOG": "off"}
+"""Its log would go to standard error and may quote values; a user who sets the variable has it."""
+
+_LOCK = threading.Lock()
+_OPEN: list[SparkSession] = []
+"""The session of this process; empty if there is none."""
+
+
+def is_installed() -> bool:
+    """Return True if the packages of the extra ``embedded`` are installed."""
+    return find_spec("pysail") is not None and find_spec("grpc") is not None
+
+
+def is_embedded(spark: SparkSession) -> bool:
+    """Return True if a session is that of this process's embedded engine.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    """
+    return any(spark is one for one in _OPEN)
+
+
+def build_embedded(name: str, settings: Mapping[str, str]) -> SparkSession:
+    """Return the session of the embedded engine, which ends with this process.
+
+    Parameters
+    ----------
+    name : str
+        Application name.
+    settings : mapping of setting to value
+    """
+    from pysail.spark import SparkConnectServer
+    from pyspark.sql import SparkSession
+
+    with _LOCK:
+        if not _OPEN:
+            for variables, value in {**_SETTINGS, **_LOG}.items():
+                os.environ.setdefault(variables, value)
+            server = SparkConnectServer("127.0.0.1", 0)
+            server.start(background=True)
+            _, port = server.listening_address
+            builder = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").appName(name)
+            for key, value in settings.items():
+                builder = builder.config(key, value)
+            spark = builder.create()
+            _OPEN.append(spark)
+
+            def end() -> None:
+                # In this order: a client whose server is gone waits for minutes.
+                _OPEN.clear()
+                spark.stop()
+                server.stop()
+
+            atexit.register(end)
+        return _OPEN[0]

@@ -1,0 +1,63 @@
+"""Do jobs by the engine of ``PRIVRISK_ENGINE`` in this process, and print how each ended and what it wrote.
+
+``python tests/engine_program.py DATA HOME ROWS``
+
+Keys are the same in each process, so that what is drawn is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import traceback
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow.parquet as pq
+from typer.testing import CliRunner
+
+from benchmarks.jobs import JOBS, commands
+from privrisk_spark.cli.app import app
+from privrisk_spark.runs import keystore
+
+VARYING = {"status.json", "summary.json", "report.html", "assessment.json", "policy.yaml", "ledger.db"}
+"""Files that hold times, directories or seconds."""
+
+
+def done(arguments: list[str]) -> tuple[int, str]:
+    """Exit code of a command, and what it said."""
+    ran = CliRunner().invoke(app, arguments)
+    if ran.exception is not None and not isinstance(ran.exception, SystemExit):
+        return 99, "".join(traceback.format_exception(ran.exception))
+    return ran.exit_code, ran.stderr
+
+
+def digests(place: Path) -> dict[str, str]:
+    """SHA-256 of the files below a directory; of Parquet files with names of their own those of all their rows."""
+    found = {}
+    parts: dict[Path, list[str]] = {}
+    for file in sorted(file for file in place.rglob("*") if file.is_file()):
+        name = file.relative_to(place)
+        if file.suffix == ".parquet" and "releases" not in name.parts:
+            parts.setdefault(name.parent, []).extend(map(repr, pq.read_table(file).to_pylist()))
+        elif file.name not in VARYING and not {"requests", "charges"} & set(name.parts):
+            found[str(name)] = hashlib.sha256(file.read_bytes()).hexdigest()
+    for name, rows in parts.items():
+        found[f"{name}/"] = hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest()
+    return found
+
+
+def main(data: Path, home: Path, rows: int) -> None:
+    keystore.secrets = SimpleNamespace(token_bytes=lambda size: bytes(range(size)))  # type: ignore[attr-defined]
+    for name, job in JOBS.items():
+        (home / name).mkdir(parents=True)
+        for command in commands(name, job, data, home, rows):
+            code, said = done(command)
+        found: dict[str, Any] = {"job": name, "code": code, "said": said if code else "", "files": digests(home / name)}
+        sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
