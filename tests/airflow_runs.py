@@ -26,7 +26,6 @@ SECONDS = 600
 """A command that takes longer has failed."""
 
 SPARK = """
-spark.python.daemon.module privrisk_spark.engine.fast.worker_daemon
 spark.sql.shuffle.partitions 2
 spark.ui.enabled false
 spark.driver.extraJavaOptions """

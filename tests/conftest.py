@@ -45,14 +45,11 @@ os.environ.update(s3_server.ENVIRONMENT, AWS_ENDPOINT_URL=f"http://127.0.0.1:{fr
 os.environ.update(azure_server.ENVIRONMENT, AZURITE_BLOB_STORAGE_URL=azure_server.address(AZURE))
 os.environ.update(google_server.environment(GOOGLE))
 
-# Sessions that tests start map Java's classes, if `make test` has stored them; nothing else of them is another.
-os.environ.setdefault("PRIVRISK_FAST", "classes")
-
 LONG = ("dags", "jobs", "docs", "pipelines", "api", "experiments", "stages", "benchmarks", "engine")
 """Directories of the longest files, longest first."""
 
 STARTS_SPARK = {
-    "test_worker_daemon.py", "test_quickstart.py", "test_experiment.py", "test_dictionaries.py", "test_contracts.py",
+    "test_quickstart.py", "test_experiment.py", "test_dictionaries.py", "test_contracts.py",
     "test_privrisk_release.py",
 }  # fmt: skip
 """Files whose tests start Spark, or import it with a command or Great Expectations, though not themselves."""
@@ -170,8 +167,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterat
         .config("spark.driver.memory", "1g")
         # Short plans, many of them: what the second compiler would gain later is not seen in a test.
         .config("spark.driver.extraJavaOptions", java_options)
-        # As on a laptop: workers are forked from a process that has all imported.
-        .config("spark.python.daemon.module", "privrisk_spark.engine.fast.worker_daemon")
         .config("spark.driver.host", "127.0.0.1")
         # As on a laptop, too: a machine that stands still for minutes ends nothing.
         .config("spark.network.timeout", "604800s")
@@ -199,11 +194,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterat
 
 @pytest.fixture(scope="session")
 def java_options() -> str:
-    """As a local session of the product has them that maps Java's classes, if they are stored."""
-    from privrisk_spark.engine.fast.local import settings as fast_settings
-
-    usual = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    return fast_settings(local=True).get("spark.driver.extraJavaOptions", usual)
+    """For programs of a few seconds."""
+    return "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @pytest.fixture(scope="session")

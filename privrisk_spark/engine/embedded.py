@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import threading
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -69,6 +70,8 @@ def build_embedded(name: str, settings: Mapping[str, str]) -> SparkSession:
             for key, value in settings.items():
                 builder = builder.config(key, value)
             spark = builder.create()
+            spark.client.set_retry_policies([])  # a server of this process does not come back
+            _keep_signals()
             _OPEN.append(spark)
 
             def end() -> None:
@@ -79,3 +82,12 @@ def build_embedded(name: str, settings: Mapping[str, str]) -> SparkSession:
 
             atexit.register(end)
         return _OPEN[0]
+
+
+def _keep_signals() -> None:
+    """Take the signals back that end the server: it must answer until what was interrupted has cleaned up."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if handler is not None:
+                signal.signal(number, handler)

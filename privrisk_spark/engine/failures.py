@@ -135,8 +135,8 @@ def refuse_without_spark() -> None:
         import pyspark  # noqa: F401 - whether it is there
     except ImportError:
         raise InputError(
-            "Spark is not installed here: pip install 'privrisk-spark[spark]', or start the command by the "
-            "spark-submit of a cluster that brings it."
+            "No engine is installed here: pip install 'privrisk-spark[embedded]' (this machine, without Java) or "
+            "'privrisk-spark[spark]', or start the command by the spark-submit of a cluster that brings Spark."
         ) from None
 
 

@@ -24,8 +24,9 @@ from privrisk_spark.engine.java_logging import write_configuration
 from privrisk_spark.engine.settings import ENCRYPTION, JOINS, REQUIRED, as_required, check_encryption, encrypts, fixed
 from privrisk_spark.engine.sources import whole_rows_if_parsed
 from privrisk_spark.errors import ConfigError, Fault, listing
-from privrisk_spark.policy.policy import Engine
+from privrisk_spark.policy.run import Engine
 from privrisk_spark.storage.directories import is_file
+from privrisk_spark.storage.documents import read
 from privrisk_spark.storage.local_directory import LocalDirectory, places
 
 _LOG = logging.getLogger(__name__)
@@ -140,8 +141,7 @@ def engine_of(spark: SparkSession) -> str:
     """Return what executes the plans of a session, in words."""
     if is_embedded(spark):
         return "embedded"
-    remote = type(spark).__module__.startswith("pyspark.sql.connect")
-    return "Spark Connect" if remote else f"Spark ({spark.sparkContext.master})"
+    return f"Spark ({spark.conf.get('spark.master', 'Connect')})"
 
 
 def build(name: str, *, retries: bool = False, engine: Engine = "auto") -> SparkSession:
@@ -203,9 +203,7 @@ def _has_master() -> bool:
         return True
     places = [os.environ.get("SPARK_CONF_DIR"), os.environ.get("SPARK_HOME") and f"{os.environ['SPARK_HOME']}/conf"]
     defaults = next((Path(place, "spark-defaults.conf") for place in places if place), None)
-    if defaults is None or not is_file(defaults):
-        return False
-    lines = defaults.read_text(errors="replace").splitlines()
+    lines = [] if defaults is None else (read(defaults) or b"").decode(errors="replace").splitlines()
     return any(line.replace("=", " ").split()[:1] == ["spark.master"] for line in lines)
 
 

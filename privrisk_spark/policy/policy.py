@@ -33,6 +33,7 @@ from privrisk_spark.policy.dictionaries import (
 )
 from privrisk_spark.policy.guarantees import Guarantee, RiskGuarantee
 from privrisk_spark.policy.masking import Mask, Masked
+from privrisk_spark.policy.run import Run
 from privrisk_spark.policy.secrets import FromEnvironment, without_secrets
 from privrisk_spark.policy.sensitivity import LinearSensitivity, Sensitivity
 from privrisk_spark.policy.sharing import SharingPolicy
@@ -40,7 +41,6 @@ from privrisk_spark.policy.types import (
     NUMBER,
     SORTED,
     Count,
-    Day,
     Delta,
     LedgerUrl,
     NonNegative,
@@ -53,27 +53,6 @@ from privrisk_spark.policy.types import (
 )
 from privrisk_spark.policy.values import Reading, Recoding
 from privrisk_spark.storage.lakes.snapshot import Form
-
-Engine = Literal["auto", "embedded", "spark"]
-
-
-class Run(Part):
-    """Name and date of a run."""
-
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Short name, part of the run id.")
-    date: Day | None = Field(None, description="Business date; '{ds}' takes the scheduler's date or today.")
-    scratch: Text | None = Field(
-        None,
-        description="Directory in an object store, such as s3://bucket/scratch, where tasks hand parts to each other "
-        "if the machines share no disk; by default they do in output.vault.",
-        exclude_if=unsaid,
-    )
-    engine: Engine = Field(
-        "auto",
-        description="What executes the job: embedded, in this process without Java; spark; or auto, the first of a "
-        "given session, a configured Spark, embedded and local Spark.",
-        exclude_if=unsaid,
-    )
 
 
 class ReleaseTable(Table):

@@ -87,6 +87,8 @@ def _mark(said: Remark) -> str:
 
 def _comment(text: str, indent: str) -> list[str]:
     lead = f"{indent}# "
+    # A column's name may hold a sign that YAML does not allow, in comments neither.
+    text = "".join(sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in text)
     return textwrap.wrap(text, _WIDTH, initial_indent=lead, subsequent_indent=lead, break_on_hyphens=False)
 
 

@@ -23,7 +23,7 @@ def hierarchy(*arguments: str) -> tuple[int, str]:
 
 
 def found(*arguments: str) -> list[dict[str, Any]]:
-    return list(json.loads(hierarchy(*arguments, "--json")[1]))
+    return list(json.JSONDecoder().raw_decode(hierarchy(*arguments, "--json")[1])[0])
 
 
 @pytest.fixture(autouse=True)

@@ -75,6 +75,10 @@ def test_command_on_a_column_whose_name_steers_a_terminal_prints_its_escape(
 ) -> None:
     table = tmp_path / "table.csv"
     table.write_text(table.read_text().replace(";city;", f";{NAME.replace(chr(13), '')};", 1))
+    if command == "init":  # which prints the names of undecided columns
+        names = [f"{chr(97 + i % 7)}{'e' * (i % 5 + 1)}{chr(97 + i % 3)}" for i in range(210)]
+        rows = [f"{name};{20 + i % 50}" for i, name in enumerate(names)]
+        table.write_text("\n".join([f"{NAME.replace(chr(13), '')};age", *rows]) + "\n")
     document = small.read_text().replace("city:", json.dumps(NAME.replace("\r", "")) + ":")
     small.write_text(document)
     arguments = {

@@ -1,4 +1,4 @@
-"""Without the extra ``spark``: what needs it says so in a line, the rest goes on."""
+"""Without the extras ``embedded`` and ``spark``: what needs it says so in a line, the rest goes on."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ HIDDEN = """
 from importlib.machinery import PathFinder
 found = PathFinder.find_spec
 def find_spec(name, path=None, target=None):
-    return None if name.partition(".")[0] in ("pyspark", "py4j") else found(name, path, target)
+    return None if name.partition(".")[0] in ("pyspark", "py4j", "pysail") else found(name, path, target)
 PathFinder.find_spec = find_spec
 """
 """As ``sitecustomize`` it keeps an interpreter from finding Spark, as if it were not installed."""
 
-SAID = "Spark is not installed here: pip install 'privrisk-spark[spark]'"
+SAID = "No engine is installed here: pip install 'privrisk-spark[embedded]'"
 
 
 def ran(directory: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -41,7 +41,7 @@ NEED_IT = {
     "init": (*PRIVRISK, "init", str(ROOT / "README.md"), "--format", "csv"),
     "release": (*PRIVRISK, "release", POLICY),
     "dry run": (*PRIVRISK, "release", "--dry-run", POLICY),
-    "explain": (*PRIVRISK, "release", "--explain", "--fast", POLICY),
+    "explain": (*PRIVRISK, "release", "--explain", POLICY),
     "private release": (*PRIVRISK, "release", PRIVATE),
     "assess": (*PRIVRISK, "assess", POLICY, "--output", "found"),
     "attack": (*PRIVRISK, "attack", POLICY, "--output", "found"),
@@ -52,7 +52,6 @@ NEED_IT = {
     "privacy": (*PRIVRISK, "experiments", "privacy", "--output", "found"),
     "adversary": (*PRIVRISK, "experiments", "adversary", "--output", "found"),
     "recoding": (*PRIVRISK, "experiments", "recoding", "--output", "found"),
-    "prepare-java": (*PRIVRISK, "prepare-java"),
     "job": (str(ROOT / "jobs" / "assess.py"), POLICY, "--output", "found"),
 }
 

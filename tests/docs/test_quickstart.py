@@ -29,7 +29,6 @@ def test_the_notebook_runs_and_shows_its_results(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     environment |= {
         "PYTHONPATH": str(ROOT),
-        "PRIVRISK_FAST": "1",
         "TMPDIR": str(tmp_path),
         "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
         "IPYTHONDIR": str(tmp_path / "ipython"),

@@ -57,7 +57,7 @@ def test_a_local_session_writes_to_a_directory_of_its_own(
     if given is not None:
         places = [str(tmp_path / name) for name in given.split(",")]
         monkeypatch.setenv("SPARK_LOCAL_DIRS", ",".join(places))
-    session.build("test")
+    session.build("test", engine="spark")
     assert builder.local is not None
     own = builder.local.split(",")
     assert [str(Path(path).parent) for path in own] == places
@@ -77,7 +77,7 @@ def test_a_local_session_writes_to_a_directory_of_its_own(
 
 def test_who_configures_spark_configures_its_log(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
-    session.build("test")
+    session.build("test", engine="spark")
     assert "log4j2" not in builder.settings["spark.driver.defaultJavaOptions"]
 
 

@@ -43,7 +43,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Itera
         "spark.connect.grpc.binding.port": port,
         "spark.io.encryption.enabled": "true",
         # As in the session of the tests: each client's workers are forked from a process that has all imported.
-        "spark.python.daemon.module": "privrisk_spark.engine.fast.worker_daemon",
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
         "spark.local.dir": directory / "local",
@@ -73,7 +72,7 @@ def client(server: str, tmp_path: Path) -> Client:
     if not (CLIENT / "pyspark").is_dir():
         pytest.skip(f"pyspark-client is not in {CLIENT} (make .venv/client)")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    environment |= {"PYTHONPATH": f"{CLIENT}:{ROOT}", "SPARK_REMOTE": server, "PRIVRISK_FAST": "", "PATH": "/nowhere"}
+    environment |= {"PYTHONPATH": f"{CLIENT}:{ROOT}", "SPARK_REMOTE": server, "PATH": "/nowhere"}
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, *arguments]

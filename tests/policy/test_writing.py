@@ -41,3 +41,5 @@ def test_blanks_at_either_end_of_a_name_stay(name: str) -> None:
 def test_policy_text_question_stands_at_the_line_of_its_column() -> None:
     text = policy_text({"columns": {"age": {"role": "sensitive"}}}, {("columns", "age"): Remark(("why",), "is it?")})
     assert text == "columns:\n  # why\n  age: {role: sensitive}  # DECIDE: is it?\n"
+    steering = policy_text({"run": 1}, {("run",): Remark(("a \x1b[31m\u202e name",))})
+    assert steering == "# a \\u001b[31m\\u202e name\nrun: 1\n"

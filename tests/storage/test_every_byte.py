@@ -58,7 +58,6 @@ LOOK_ALIKE: Final[Mapping[str, str]] = {
 """Calls that are none of paths, by how they are written."""
 
 OF_THEIR_OWN: Final[Mapping[str, str]] = {
-    "engine.fast.class_archive": "Java writes and maps its own cache, which holds no data; only its seal is ours",
     "engine.quiet": "turns the standard output of a process away while compiled code runs; no data is written",
     "machine_code": "stands below storage: numba asks it where compiled kernels are kept, while modules are imported",
 }
