@@ -1,4 +1,4 @@
-# Two commands on a fresh machine with Python 3.11+ and Java 17 or 21:  make demo  and  make test
+# Two commands on a fresh machine:  make demo  needs Python 3.11+,  make test  Java 17 or 21, too
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
@@ -24,7 +24,7 @@ demo: $(VENV)/ready
 # What CI runs: lint, types, tests. Those of dags/ are skipped where Airflow is not: make $(AIRFLOW)/ready; those of
 # Spark's connectors where these are not: make $(VENV)/connectors; those of Azure likewise: make $(VENV)/azurite; and the
 # check of pages for accessibility: make $(VENV)/axe.
-test: lint machine-code $(VENV)/java $(VENV)/client $(TEST_NEEDS)
+test: lint machine-code $(VENV)/client $(TEST_NEEDS)
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder --examples=$(EXAMPLES) -m "$(CASES)"
 
 # Before a release: also the cases marked thorough, each of which says what covers it in the usual run, and every random
@@ -46,11 +46,6 @@ lint: $(VENV)/ready
 	$(BIN)/mypy
 
 check: test
-
-# Once for each version of Java and Spark: runs with --fast start some seconds sooner.
-$(VENV)/java: $(VENV)/ready
-	$(BIN)/privrisk prepare-java
-	@touch $@
 
 # Spark's own package of a Spark Connect client, without Java, for its test.
 $(VENV)/client: $(VENV)/ready
@@ -82,7 +77,7 @@ $(VENV)/axe: tests/axe/package-lock.json $(VENV)/ready
 	mv $@.part $@
 	@touch $@
 
-bench: $(VENV)/java
+bench: $(VENV)/ready
 	timeout 3600 $(BIN)/python -m benchmarks case-study-both
 
 # The site of docs/, with the notebook as it runs, in build/site-of-docs/site.
