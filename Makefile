@@ -25,6 +25,7 @@ demo: $(VENV)/ready
 # Spark's connectors where these are not: make $(VENV)/connectors; those of Azure likewise: make $(VENV)/azurite; and the
 # check of pages for accessibility: make $(VENV)/axe.
 test: lint machine-code $(VENV)/client $(TEST_NEEDS)
+	@java -version >/dev/null 2>&1 || { echo "Java 17 or 21 is needed on the PATH for tests on Spark."; exit 1; }
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder --examples=$(EXAMPLES) -m "$(CASES)"
 
 # Before a release: also the cases marked thorough, each of which says what covers it in the usual run, and every random
@@ -89,7 +90,6 @@ site: $(VENV)/ready
 # The environment, from the lock; made again when the lock changes.
 $(VENV)/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=…"; exit 1; }
-	@java -version >/dev/null 2>&1 || { echo "Java 17 or 21 is needed on the PATH (Spark runs on it)."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check uv
 	$(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/python -r requirements.lock

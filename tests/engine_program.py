@@ -40,6 +40,8 @@ def digests(place: Path) -> dict[str, str]:
     parts: dict[Path, list[str]] = {}
     for file in sorted(file for file in place.rglob("*") if file.is_file()):
         name = file.relative_to(place)
+        if "metrics" in name.parts:  # they hold seconds
+            continue
         if file.suffix == ".parquet" and "releases" not in name.parts:
             parts.setdefault(name.parent, []).extend(map(repr, pq.read_table(file).to_pylist()))
         elif file.name not in VARYING and not {"requests", "charges"} & set(name.parts):

@@ -27,10 +27,17 @@ class EngineName(StrEnum):
     spark = "spark"
 
 
-def _take_engine(asked: EngineName | None) -> EngineName | None:
+def _take_engine(context: typer.Context, asked: EngineName | None) -> EngineName | None:
     if asked is not None:
-        os.environ["PRIVRISK_ENGINE"] = asked.value
+        before = os.environ.get(_ENGINE)
+        os.environ[_ENGINE] = asked.value
+        context.call_on_close(
+            lambda: os.environ.pop(_ENGINE) if before is None else os.environ.update({_ENGINE: before})
+        )
     return asked
+
+
+_ENGINE = "PRIVRISK_ENGINE"
 
 
 Policies = Annotated[

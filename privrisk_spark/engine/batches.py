@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
+from privrisk_spark.engine.embedded import runs_here
 from privrisk_spark.engine.failures import carried
 from privrisk_spark.storage.directories import make
 from privrisk_spark.storage.part_files import mapped_arrow, writing_arrow
@@ -61,7 +62,16 @@ class Batches:
     @classmethod
     def of_frame(cls, frame: DataFrame) -> Batches:
         """Rows as Spark reads or computes them."""
-        return cls(frame, (), frame.schema)
+        names = frame.columns
+        if not any(sign in name for name in names for sign in ".`"):
+            return cls(frame, (), frame.schema)
+
+        # Spark hands tasks columns by name, and reads a dot as the field of a struct.
+        def renamed(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+            for table in tables:
+                yield table.rename_columns(names)
+
+        return cls(frame.toDF(*(f"c{i}" for i in range(len(names)))), (renamed,), frame.schema)
 
     @classmethod
     def of_parts(
@@ -110,8 +120,9 @@ class Batches:
         steps = self.steps
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            # The worker has looked for garbage after its last task: what is here is in use, and need not be seen again.
-            gc.freeze()
+            if not runs_here():
+                # The worker has looked for garbage after its last task: what is here is in use, and is not seen again.
+                gc.freeze()
             with carried():
                 tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
                 for step in steps:

@@ -47,6 +47,11 @@ def is_embedded(spark: SparkSession) -> bool:
     return any(spark is one for one in _OPEN)
 
 
+def runs_here() -> bool:
+    """Return True if tasks run in threads of this process."""
+    return bool(_OPEN)
+
+
 def build_embedded(name: str, settings: Mapping[str, str]) -> SparkSession:
     """Return the session of the embedded engine, which ends with this process.
 

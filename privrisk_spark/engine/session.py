@@ -90,10 +90,10 @@ def held(
         spark = existing() if table is None else table.sparkSession
         if spark is None:
             spark = build(name, retries=retries, engine=asked)
+            _LOG.info("engine: %s", engine_of(spark))
         elif asked != "auto" and is_embedded(spark) != (asked == "embedded"):
             rule = f"must be auto, or the engine of the session that this process has. Got '{asked}'"
             raise ConfigError([Fault("run.engine", rule)])
-        _LOG.info("engine: %s", engine_of(spark))
         if encrypt:
             check_encryption(spark)
         elif not encrypts(spark):

@@ -225,3 +225,12 @@ def test_texts_count_for_what_they_take_in_memory(spark):
     rows = batches.BROADCAST_BYTES // 100
     assert "ResolvedHint" in broadcast_small(numbers, rows)._jdf.queryExecution().analyzed().toString()
     assert "ResolvedHint" not in broadcast_small(texts, rows)._jdf.queryExecution().analyzed().toString()
+
+
+def test_of_frame_with_dots_and_backticks_in_names_keeps_them(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1, "x"), (2, None)], "`a.b` int, `c``d` string")
+    rows = Batches.of_frame(frame)
+    assert rows.then(lambda tables: tables, frame.schema).frame().toArrow().sort_by("a.b").to_pylist() == [
+        {"a.b": 1, "c`d": "x"}, {"a.b": 2, "c`d": None},
+    ]  # fmt: skip
+    assert rows.frame().schema == frame.schema

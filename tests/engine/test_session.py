@@ -93,6 +93,88 @@ def test_elsewhere_the_cluster_says_where(
     assert (settings.ENCRYPTION in builder.settings) == (name == "SPARK_ENV_LOADED")
 
 
+EMBEDDED, LOCAL, GIVEN = "embedded", "local", "given"
+
+
+@pytest.mark.parametrize(
+    ("environment", "installed", "asked", "built"),
+    [
+        ({}, True, "auto", EMBEDDED),
+        ({}, False, "auto", LOCAL),
+        ({}, True, "spark", LOCAL),
+        ({}, True, "embedded", EMBEDDED),
+        ({"PYSPARK_SUBMIT_ARGS": "--master spark://x pyspark-shell"}, True, "auto", LOCAL),
+        ({"SPARK_HOME": "{home}"}, True, "auto", LOCAL),
+        ({"SPARK_HOME": "{home}"}, True, "spark", LOCAL),
+        ({"SPARK_ENV_LOADED": "1"}, True, "auto", GIVEN),
+        ({"SPARK_REMOTE": "sc://x"}, True, "auto", GIVEN),
+        ({"SPARK_REMOTE": "sc://x"}, True, "spark", GIVEN),
+    ],
+)
+def test_build_engine_is_the_asked_or_the_first_that_applies(
+    builder: Builder,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    environment: dict[str, str],
+    installed: bool,
+    asked: session.Engine,
+    built: str,
+) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("# spark.master local\nspark.master   spark://x:7077\n")
+    for name in ("PYSPARK_SUBMIT_ARGS", "SPARK_HOME", "MASTER"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value.format(home=tmp_path))
+    monkeypatch.setattr(session, "is_installed", lambda: installed)
+    monkeypatch.setattr(session, "build_embedded", lambda name, settings: (name, settings))
+    found = session.build("test", engine=asked)
+    if built == EMBEDDED:
+        assert found == ("test", {**settings.REQUIRED, **settings.JOINS})
+    else:
+        assert found is builder
+        assert (builder.local is not None) == (built == LOCAL)
+
+
+@pytest.mark.parametrize(
+    ("environment", "installed", "said"),
+    [
+        ({}, False, r"run\.engine: the embedded engine is not installed\. Fix: pip install"),
+        ({"SPARK_REMOTE": "sc://x"}, True, r"run\.engine: must be auto or spark"),
+        ({"SPARK_ENV_LOADED": "1"}, True, r"run\.engine: must be auto or spark"),
+    ],
+)
+def test_build_embedded_engine_that_is_impossible_is_an_error(
+    builder: Builder, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], installed: bool, said: str
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(session, "is_installed", lambda: installed)
+    with pytest.raises(ConfigError, match=said):
+        session.build("test", engine="embedded")
+    assert not builder.settings
+
+
+def test_asked_engine_variable_overrides_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(session.ENGINE, raising=False)
+    assert session.asked_engine("spark") == "spark"
+    monkeypatch.setenv(session.ENGINE, "embedded")
+    assert session.asked_engine("spark") == "embedded"
+    monkeypatch.setenv(session.ENGINE, "auto")
+    assert session.asked_engine("spark") == "spark"
+    monkeypatch.setenv(session.ENGINE, "sail")
+    with pytest.raises(ConfigError, match=r"PRIVRISK_ENGINE: must be one of .*embedded.* Got 'sail'"):
+        session.asked_engine("auto")
+
+
+def test_held_session_of_another_engine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = SimpleNamespace(conf=SimpleNamespace(get=lambda *_: "true"))
+    monkeypatch.setattr(session, "existing", lambda: spark)
+    said = r"run\.engine: must be auto, or the engine of the session"
+    with pytest.raises(ConfigError, match=said), session.held(None, "t", encrypt=False, engine="embedded"):
+        pass
+
+
 @pytest.mark.parametrize("keys_travel", [False, True])
 @pytest.mark.parametrize("value", [None, "false", "true"])
 def test_a_session_that_does_not_encrypt_is_refused_for_keys_and_else_warned_of(
