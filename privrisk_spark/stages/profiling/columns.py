@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -188,7 +189,9 @@ def collect_values(
     of_place = {one["place"]: one for one in found.toArrow().to_pylist()}
     return Values(
         {
-            name: {one["value"]: one["n"] for one in of_place[place]["listed"]} if place in of_place else {}
+            name: {one["value"]: one["n"] for one in sorted(of_place[place]["listed"], key=itemgetter("value"))}
+            if place in of_place
+            else {}
             for place, name in enumerate(listed)
             if place not in of_place or of_place[place]["listed"] is not None
         },
