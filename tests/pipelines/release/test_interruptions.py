@@ -123,7 +123,7 @@ def ended_driver(file: str, root: Path, temporary: Path, plant: str) -> subproce
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return subprocess.run(
         [sys.executable, "-c", program, *asked], cwd=ROOT, start_new_session=True,
-        env=environment | {"PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
+        env=environment | {"PYTHONPATH": str(ROOT), "TMPDIR": str(temporary), "PRIVRISK_ENGINE": "spark"},
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
