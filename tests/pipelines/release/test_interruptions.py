@@ -165,7 +165,7 @@ def test_a_driver_that_is_asked_to_end(policy: Callable[[Path], str], tmp_path: 
     assert done.returncode == 3, done.stderr[-3000:]
     assert done.stderr.splitlines()[-1] == "privrisk: stopped by a signal before the run ended."
     assert json.loads((root / "vault" / "status.json").read_text())["code"] == 3
-    assert not list((root / "out").iterdir())
+    assert [path.name for path in (root / "out").iterdir()] == [MARKER]
     assert not [path for path in (root / "vault").iterdir() if path.name.startswith(".") and path.name != MARKER]
     assert not list(temporary.iterdir())
 
