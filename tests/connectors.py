@@ -58,7 +58,7 @@ class Connector:
     log: Path
 
     def __call__(self, sql: str) -> list[dict[str, Any]]:
-        """Execute a statement; of a SELECT or DESCRIBE its rows, of `SOURCE table` how a run knows it."""
+        """Execute a statement. Return the rows of SELECT and DESCRIBE; `SOURCE table` is described as a run sees it."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:

@@ -27,7 +27,7 @@ VARYING = {"status.json", "summary.json", "report.html", "assessment.json", "pol
 
 
 def done(arguments: list[str]) -> tuple[int, str]:
-    """Exit code of a command, and what it said."""
+    """Return the exit code of a command and its error output."""
     ran = CliRunner().invoke(app, arguments)
     if ran.exception is not None and not isinstance(ran.exception, SystemExit):
         return 99, "".join(traceback.format_exception(ran.exception))

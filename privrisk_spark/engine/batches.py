@@ -66,7 +66,7 @@ class Batches:
         if not any(sign in name for name in names for sign in ".`"):
             return cls(frame, (), frame.schema)
 
-        # Spark hands tasks columns by name, and reads a dot as the field of a struct.
+        # Spark reads a dot in a column's name as the field of a struct when it passes rows to tasks.
         def renamed(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             for table in tables:
                 yield table.rename_columns(names)

@@ -168,7 +168,7 @@ def _split_by_tasks(
 
 _UNCLEAR: Final = (
     "{where} has a line whose quotes Spark reads in a way of its own: a quote inside a quoted value, or a value whose "
-    "quote does not end on its line. Fix: set {key}.options.escape: '\"' if quotes are doubled, mend the line, or give "
+    "quote does not end on its line. Fix: set {key}.options.escape: '\"' if quotes are doubled, fix the line, or give "
     "--engine spark."
 )
 

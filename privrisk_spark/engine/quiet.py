@@ -21,18 +21,14 @@ def quiet() -> Iterator[None]:
     where an integer solution must be repaired (scipy 1.17). Only for a task, whose process writes nothing else.
     """
     with _LOCK:
-        yield from _dropped()
-
-
-def _dropped() -> Iterator[None]:
-    kept, nowhere = os.dup(_STANDARD_OUTPUT), os.open(os.devnull, os.O_WRONLY)
-    flush = ctypes.CDLL(None).fflush
-    flush(None)
-    os.dup2(nowhere, _STANDARD_OUTPUT)
-    try:
-        yield
-    finally:
-        flush(None)  # what C has not written yet must not be written later
-        os.dup2(kept, _STANDARD_OUTPUT)
-        os.close(kept)
-        os.close(nowhere)
+        kept, nowhere = os.dup(_STANDARD_OUTPUT), os.open(os.devnull, os.O_WRONLY)
+        flush = ctypes.CDLL(None).fflush
+        flush(None)
+        os.dup2(nowhere, _STANDARD_OUTPUT)
+        try:
+            yield
+        finally:
+            flush(None)  # what C has not written yet must not be written later
+            os.dup2(kept, _STANDARD_OUTPUT)
+            os.close(kept)
+            os.close(nowhere)

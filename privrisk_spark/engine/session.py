@@ -117,7 +117,7 @@ def existing() -> SparkSession | None:
 
 
 def asked_engine(engine: Engine) -> Engine:
-    """Return the engine that a run asks for: that of the environment variable, else that of the policy.
+    """Return the engine that a run asks for. The environment variable overrides the policy.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def asked_engine(engine: Engine) -> Engine:
         If the variable has another value.
     """
     given = os.environ.get(ENGINE, "").strip()
-    if given in ("", "auto"):
+    if not given:
         return engine
     if given not in ENGINES:
         raise ConfigError([Fault(ENGINE, f"must be one of {listing(ENGINES)}. Got {given[:60]!r}")])
@@ -169,7 +169,9 @@ def build(name: str, *, retries: bool = False, engine: Engine = "auto") -> Spark
     remote, submitted = "SPARK_REMOTE" in os.environ, "SPARK_ENV_LOADED" in os.environ
     placed = remote or submitted or _has_master()
     if engine == "embedded" and placed:
-        raise ConfigError([Fault("run.engine", "must be auto or spark under spark-submit, SPARK_REMOTE or a master")])
+        raise ConfigError(
+            [Fault("run.engine", "must be auto or spark under spark-submit, SPARK_REMOTE or a master. Got 'embedded'")]
+        )
     if engine == "embedded" and not is_installed():
         rule = "the embedded engine is not installed. Fix: pip install 'privrisk-spark[embedded]'"
         raise ConfigError([Fault("run.engine", rule)])

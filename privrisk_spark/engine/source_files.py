@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlparse
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privrisk_spark.engine.object_files import in_object_store, object_files
+from privrisk_spark.engine.object_files import in_object_store, is_csv_by_lines, object_files
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.facts import FilesRead
@@ -88,6 +88,32 @@ def path_for_spark(table: Table) -> str:
     if not is_remote(path) and is_there(Path(path)):
         return re.sub(r"([*?{}\[\]\\])", r"\\\1", path)
     return path if any(map(is_there, named_here(path))) else table.title
+
+
+def refuse_for_embedded(table: Table, *, key: str) -> None:
+    """Refuse a table that the embedded engine would read in another way than Spark.
+
+    It takes a path without files for a table without columns, and reads CSV only by lines.
+
+    Parameters
+    ----------
+    table : Table
+    key : str
+        Of the policy, for messages.
+
+    Raises
+    ------
+    SchemaError
+        With the path.
+    """
+    if table.path is None:
+        return
+    where = f"{key}.path: '{table.path}'"
+    if not is_remote(table.path) and table.format.lower() in _FILES and local_files(table) is None:
+        rule = "there is nothing there, or it has alternatives in braces, which need --engine spark"
+        raise SchemaError(f"{where} cannot be read as {table.format}: {rule}.")
+    if table.format.lower() == "csv" and not is_csv_by_lines(table, encodings=True):
+        raise SchemaError(f"{where} has options that need --engine spark. Fix: give it, or write Parquet.")
 
 
 def refuse_java_directory(files: Collection[str], *, table: Table, key: str) -> None:

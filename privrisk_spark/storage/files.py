@@ -121,11 +121,11 @@ class LocalFile:
 
     @property
     def compressed(self) -> bool:
-        """Whether its name says that it is compressed as a whole."""
+        """Whether its name ends as that of a compressed file."""
         return self.name.endswith(tuple(_DECOMPRESSED))
 
     def content(self) -> IO[bytes]:
-        """Open it for reading; of a compressed one what was compressed is read."""
+        """Open it for reading. A compressed file is decompressed."""
         ending = next((one for one in _DECOMPRESSED if self.name.endswith(one)), None)
         found: IO[bytes] = open_local(Path(self.place)) if ending is None else _DECOMPRESSED[ending](self.place)
         return found

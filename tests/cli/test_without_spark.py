@@ -1,4 +1,4 @@
-"""Without the extras ``embedded`` and ``spark``: what needs it says so in a line, the rest goes on."""
+"""Without the extras ``embedded`` and ``spark``, a command that needs an engine names the package to install."""
 
 from __future__ import annotations
 

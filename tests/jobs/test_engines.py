@@ -18,6 +18,9 @@ from engine_program import digests
 from product import ROOT
 
 from benchmarks.jobs import JOBS, prepare
+from privrisk_spark.engine.source_files import refuse_for_embedded
+from privrisk_spark.errors import SchemaError
+from privrisk_spark.policy.dictionaries import Table
 
 ROWS = 3_000
 
@@ -120,6 +123,21 @@ def test_csv_that_the_embedded_engine_would_misread_is_refused(
     assert ran.returncode == 2, ran.stderr
     assert said in " ".join(ran.stderr.split())
     assert not list((tmp_path / "out").glob("releases/*/data"))
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "orc"])
+@pytest.mark.parametrize("place", ["missing", "empty", "{missing,empty}"])
+def test_path_without_files_is_refused_on_the_embedded_engine(tmp_path: Path, form: str, place: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SchemaError, match=r"table\.path: .* cannot be read as .*: there is nothing there"):
+        refuse_for_embedded(Table(path=str(tmp_path / place), format=form), key="table")
+
+
+def test_release_of_a_missing_table_exits_2_and_names_the_path(tmp_path: Path) -> None:
+    policy(tmp_path, {})
+    ran = privrisk("release", "policy.yaml", cwd=tmp_path)
+    assert ran.returncode == 2, ran.stderr
+    assert "table.csv' cannot be read as csv: there is nothing there" in " ".join(ran.stderr.split())
 
 
 def test_embedded_engine_writes_no_temporary_file(tmp_path: Path) -> None:

@@ -19,13 +19,14 @@ from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.csv_lines import LONGEST_LINE, csv_lines_frame
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.lake_tables import lake_frame
-from privrisk_spark.engine.object_files import in_object_store, is_csv_by_lines
+from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.engine.object_tables import object_frame
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.source_files import (
     check_files,
     local_files,
     path_for_spark,
+    refuse_for_embedded,
     refuse_java_directory,
     refuse_others,
 )
@@ -106,8 +107,8 @@ def read(
     files = check_files(table, key=key, columns=columns)
     frame: DataFrame | None = None
     by_lines = is_embedded(spark) and table.path is not None and table.format.lower() == "csv"
-    if by_lines and not is_csv_by_lines(table, encodings=True):
-        raise SchemaError(f"{where} has options that need --engine spark. Fix: give it, or write Parquet.")
+    if is_embedded(spark):
+        refuse_for_embedded(table, key=key)
     try:
         if table.catalog:
             if private:
