@@ -90,10 +90,10 @@ def path_for_spark(table: Table) -> str:
     return path if any(map(is_there, named_here(path))) else table.title
 
 
-def refuse_for_embedded(table: Table, *, key: str) -> None:
-    """Refuse a table that the embedded engine would read in another way than Spark.
+def check_for_embedded(table: Table, *, key: str) -> bool:
+    """Refuse a table that the embedded engine would read in another way than Spark. Return True if it is CSV of a path.
 
-    It takes a path without files for a table without columns, and reads CSV only by lines.
+    The engine takes a path without files for a table without columns. Tasks read the lines of its CSV files.
 
     Parameters
     ----------
@@ -107,13 +107,15 @@ def refuse_for_embedded(table: Table, *, key: str) -> None:
         With the path.
     """
     if table.path is None:
-        return
+        return False
     where = f"{key}.path: '{table.path}'"
     if not is_remote(table.path) and table.format.lower() in _FILES and local_files(table) is None:
         rule = "there is nothing there, or it has alternatives in braces, which need --engine spark"
         raise SchemaError(f"{where} cannot be read as {table.format}: {rule}.")
-    if table.format.lower() == "csv" and not is_csv_by_lines(table, encodings=True):
+    is_csv = table.format.lower() == "csv"
+    if is_csv and not is_csv_by_lines(table, encodings=True):
         raise SchemaError(f"{where} has options that need --engine spark. Fix: give it, or write Parquet.")
+    return is_csv
 
 
 def refuse_java_directory(files: Collection[str], *, table: Table, key: str) -> None:

@@ -24,9 +24,9 @@ from privrisk_spark.engine.object_tables import object_frame
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.source_files import (
     check_files,
+    check_for_embedded,
     local_files,
     path_for_spark,
-    refuse_for_embedded,
     refuse_java_directory,
     refuse_others,
 )
@@ -106,9 +106,7 @@ def read(
     where = f"{key}.{'catalog' if table.catalog else 'path'}: '{named}'"
     files = check_files(table, key=key, columns=columns)
     frame: DataFrame | None = None
-    by_lines = is_embedded(spark) and table.path is not None and table.format.lower() == "csv"
-    if is_embedded(spark):
-        refuse_for_embedded(table, key=key)
+    by_lines = is_embedded(spark) and check_for_embedded(table, key=key)
     try:
         if table.catalog:
             if private:
