@@ -10,7 +10,7 @@ TEST_WORKERS ?= 3
 EXAMPLES ?= some
 CASES ?= not thorough
 
-.PHONY: demo test test-thorough test-fast machine-code check lint bench site lock clean
+.PHONY: demo test test-thorough test-fast machine-code check lint wheel bench site lock clean
 
 demo: $(VENV)/ready
 	@test -f $(DEMO)/data/SYNTHETIC.md || $(BIN)/privrisk synthesize $(DEMO)/data --rows 20000
@@ -78,6 +78,10 @@ $(VENV)/axe: tests/axe/package-lock.json $(VENV)/ready
 	mv $@.part $@
 	@touch $@
 
+# The wheel with the embedded engine, alone in an environment without Java: the seven rows of README.
+wheel: $(VENV)/ready
+	$(BIN)/python tests/wheel_program.py build/wheel
+
 bench: $(VENV)/ready
 	timeout 3600 $(BIN)/python -m benchmarks case-study-both
 
@@ -104,7 +108,7 @@ $(AIRFLOW)/ready: dags/requirements.lock | $(VENV)/ready
 	@touch $@
 
 lock: $(VENV)/ready
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --extra connect --group dev --no-emit-index-url --no-annotate --generate-hashes --constraint constraints.txt pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --extra all --extra connect --group dev --no-emit-index-url --no-annotate --generate-hashes --constraint constraints.txt pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-emit-index-url --no-annotate --generate-hashes dags/requirements.in -o dags/requirements.lock
 
 clean:

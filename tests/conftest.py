@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 from ledgers import InFile, OnServer
 from postgresql import Server, binaries, server
 from product import Privrisk, Ran, production_batches, release
-from shared import Substitute, remember_java_names, sharing, sketches, submodules, substitutes
+from shared import remember_java_names, submodules, without_charts
 from sources import needs_spark
 
 from benchmarks import s3_server
@@ -246,33 +247,25 @@ def ledger(place: InFile | OnServer) -> Ledger:
     return Ledger(place.url)
 
 
-@pytest.fixture(scope="session")
-def shared_work() -> list[Substitute]:
-    return substitutes()
-
-
 @pytest.fixture
-def sketched() -> Iterator[None]:
-    """Charts of the test are not drawn, but their texts are written."""
-    with sharing([sketches()]):
+def no_charts() -> Iterator[None]:
+    """Charts of the test are not drawn."""
+    with without_charts():
         yield
 
 
 @pytest.fixture
-def privrisk(
-    spark: SparkSession, tmp_path: Path, shared_work: list[Substitute], request: pytest.FixtureRequest
-) -> Iterator[Privrisk]:
+def privrisk(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Privrisk]:
     """``privrisk(*arguments, root=…)``: output and vault under root, production batch size, the test's own session.
 
-    Charts are sketched, and those that an earlier run of the session had too are not made again, but in tests marked
-    ``alone``.
+    Charts are left out, but in tests marked ``alone``.
     """
 
     def run(*arguments: str, root: Path = tmp_path, output: str | None = None, vault: str | None = None) -> Ran:
         return release(*arguments, root=root, output=output, vault=vault)
 
-    shared = [] if request.node.get_closest_marker("alone") else shared_work
-    with production_batches(spark), sharing(shared):
+    alone = request.node.get_closest_marker("alone")
+    with production_batches(spark), nullcontext() if alone else without_charts():
         yield run
 
 

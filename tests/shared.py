@@ -1,100 +1,37 @@
-"""Work that runs of a test session share or leave out: charts are sketched, and modules are listed once."""
+"""Work that runs of a test session share or leave out: charts are left out, and modules are listed once."""
 
 from __future__ import annotations
 
-import pickle
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache, wraps
-from html import escape
+from functools import lru_cache
 from types import CodeType, ModuleType
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-CHARTS = ("risk_chart", "levels_chart", "map_chart", "floor_chart")
-
-
-def drawn_once(draw: Callable[..., str]) -> Callable[..., str]:
-    """A chart is a function of its arguments; another process draws the same bytes (tests/reporting)."""
-    known: dict[bytes, str] = {}
-
-    @wraps(draw)
-    def drawing(*arguments: Any, **named: Any) -> str:
-        key = pickle.dumps((arguments, sorted(named.items())))
-        if key not in known:
-            known[key] = draw(*arguments, **named)
-        return known[key]
-
-    return drawing
-
-
-def sketch(figure: Figure, file: IO[str]) -> None:
-    """Write size and texts of a figure as SVG, without the drawing, which takes longer than most of a run."""
-    from matplotlib.text import Text
-
-    width, height = figure.get_size_inches() * 72
-    texts = (part.get_text() for part in figure.findobj(Text) if isinstance(part, Text))
-    inside = "".join(f"<text>{escape(one)}</text>" for one in texts if one)
-    file.write(f'<svg viewBox="0 0 {width:g} {height:g}">{inside}</svg>')
-
-
-Substitute = tuple[Any, str, Callable[..., Any]]
-
 DRAWING = ContextVar("DRAWING", default=False)
-"""Whether charts are drawn where they would be sketched."""
+"""Whether charts are drawn in runs whose charts are left out otherwise."""
 
 
-def sketches() -> Substitute:
-    """The sketch in place of the drawing.
+@contextmanager
+def without_charts() -> Iterator[None]:
+    """Pages as without the extra ``charts``: their numbers, but no drawings, which take longer than most of a run."""
 
-    Figures are made of what the run found, as always; how they are drawn is what tests of charts look at, runs in a
-    process of their own, and tests marked ``alone``.
-    """
-    from matplotlib.figure import Figure
-
-    draw = Figure.savefig
-
-    def savefig(figure: Figure, file: IO[str], **options: Any) -> None:
-        if DRAWING.get():
-            draw(figure, file, **options)
-        else:
-            sketch(figure, file)
-
-    return Figure, "savefig", savefig
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("privrisk_spark.reporting.page_templates.is_installed", lambda _: DRAWING.get())
+        yield
 
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Draw, where sketches would be made."""
+    """Draw the charts, inside of :func:`without_charts`."""
     before = DRAWING.set(True)
     yield
     DRAWING.reset(before)
-
-
-def substitutes() -> list[Substitute]:
-    """What a session's runs call in place of the drawing and the checking itself: module, name, function."""
-    from privrisk_spark.reporting import pages, report
-
-    return [
-        *((report, name, drawn_once(getattr(report, name))) for name in CHARTS),
-        (pages, "draw", drawn_once(pages.draw)),
-        sketches(),
-    ]
-
-
-@contextmanager
-def sharing(substitutes: Sequence[Substitute]) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for module, name, substitute in substitutes:
-            patch.setattr(module, name, substitute)
-        yield
 
 
 def submodules(code: CodeType, used: Iterable[Any]) -> list[ModuleType]:

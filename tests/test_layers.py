@@ -20,6 +20,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = (
     ("errors", "claims", "machine_code"),
+    ("extras",),
     ("kernels", "storage"),
     ("hierarchies",),
     ("results",),
@@ -446,11 +447,12 @@ def test_the_package_imports_without_spark() -> None:
 
     program = (
         "import sys\n"
-        "for name in ('pyspark', 'pandas', 'great_expectations'): sys.modules[name] = None\n"
+        "for name in ('pyspark', 'pandas', 'great_expectations', 'matplotlib'): sys.modules[name] = None\n"
         "import privrisk_spark.policy.reading, privrisk_spark.planning.mechanism, privrisk_spark.ledger.ledger\n"
         "import privrisk_spark.reporting.report, privrisk_spark.reporting.pages\n"
         "import privrisk_spark.planning.decisions.registry\n"
         "import privrisk_spark.kernels.search.table_search, privrisk_spark.kernels.dp.crowd\n"
-        "import privrisk_spark.api, privrisk_spark.cli.app\n"
+        "from privrisk_spark import *\n"
+        "import privrisk_spark.cli.app\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)

@@ -8,11 +8,11 @@ import xml.etree.ElementTree
 from types import ModuleType
 
 import pytest
-from matplotlib.figure import Figure
 from py4j.java_gateway import JavaPackage, JVMView
-from shared import drawing, remember_java_names, sharing, sketches, submodules
+from shared import drawing, remember_java_names, submodules, without_charts
 
-from privrisk_spark.reporting.charts import as_svg, chart_settings
+from privrisk_spark.reporting.page_templates import drawn, draws_charts
+from privrisk_spark.results.plots import Plot
 
 
 def used() -> object:
@@ -56,20 +56,11 @@ def test_packages_of_java_are_looked_up_once_and_values_at_each_use(monkeypatch:
     assert asked == ["org", "org", "value", "value"]
 
 
-def test_a_sketch_has_the_texts_of_the_drawing_and_its_alternatives() -> None:
-    def chart() -> str:
-        with chart_settings():
-            figure = Figure(figsize=(2, 1))
-            figure.add_subplot(title="a < b", xlabel="risk").plot([0, 1], [1, 0])
-            return as_svg(figure, "p", title="told", description="described")
-
-    drawn = chart()
-    with sharing([sketches()]):
-        sketched = chart()
+def test_charts_are_left_out_where_they_are_not_drawn() -> None:
+    plot = Plot(key="x", title="t", figure="f", found="f", panels=())
+    with without_charts():
+        assert drawn(plot, prefix="p") is None
         with drawing():
-            assert chart() == drawn
-    assert chart() == drawn
-    assert "<path" not in sketched
-    for text in (">a &lt; b</text>", ">risk</text>", ">told</title>", ">described</desc>", 'role="img"', "</svg>"):
-        assert text in sketched
-        assert text in drawn
+            assert draws_charts()
+        assert not draws_charts()
+    assert draws_charts()

@@ -60,7 +60,7 @@ def assess(
         if history:
             _compose(attempt, policy, day, output, dry_run=dry_run)
             return
-        from privrisk_spark import api
+        import privrisk_spark as pr
         from privrisk_spark.engine.failures import named
 
         with named():
@@ -68,11 +68,11 @@ def assess(
 
             place = check_output(policy, output)
         if dry_run:
-            echo(api.plan(None, policy, of="assess", run_id=attempt.run_id, date=day))
+            echo(pr.plan(None, policy, of="assess", run_id=attempt.run_id, date=day))
             return
         attempt.tell_in(place)
         announce = echo if explain else None
-        found = api.assess(None, policy, output=output, run_id=attempt.run_id, date=day, announce=announce)
+        found = pr.assess(None, policy, output=output, run_id=attempt.run_id, date=day, announce=announce)
     echo(found.assessment.paragraph)
     for verdict in found.verdicts:
         echo(f"  {'met   ' if verdict.passed else 'MISSED'}  {verdict.rule}")

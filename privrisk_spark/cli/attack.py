@@ -47,7 +47,7 @@ def attack(
     given = [*(overrides or []), *([] if share is None else [f"attack.intruder.share={share!r}"])]
     with attempted(run_id, log_format) as attempt:
         policy, day = attempt.policy([*(policies or []), *(config or [])], given, date, releasing=False)
-        from privrisk_spark import api
+        import privrisk_spark as pr
         from privrisk_spark.engine.failures import named
 
         with named():
@@ -55,7 +55,7 @@ def attack(
 
             place = check_output(policy, output)
         attempt.tell_in(place)
-        found = api.attack(
+        found = pr.attack(
             None, policy, output=output, run_id=attempt.run_id, date=day, announce=echo if explain else None
         )
     echo(found.result.paragraph)

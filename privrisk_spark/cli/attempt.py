@@ -30,6 +30,7 @@ from privrisk_spark.errors import (
     PrivriskError,
     ReleasedError,
 )
+from privrisk_spark.extras import missing
 from privrisk_spark.reporting.guide import section_of, told
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.ownership import is_marked
@@ -145,6 +146,9 @@ def told_errors() -> Iterator[None]:
 def _ours(error: Exception) -> PrivriskError:
     if isinstance(error, PrivriskError):
         return error
+    lacking = missing(error)
+    if lacking is not None:
+        return lacking
     if isinstance(error, OSError):
         found: PrivriskError = EngineError(f"The file system failed: {error.strerror or type(error).__name__}.")
     else:

@@ -44,7 +44,7 @@ def audit(
     """
     with attempted(run_id, log_format) as attempt:
         policy, day = attempt.policy([*(policies or []), *(config or [])], overrides, date)
-        from privrisk_spark import api
+        import privrisk_spark as pr
         from privrisk_spark.engine.failures import named
 
         with named():
@@ -52,7 +52,7 @@ def audit(
 
             place = check_output(policy, output)
         attempt.tell_in(place)
-        found = api.audit(policy, output=output, run_id=attempt.run_id, date=day, trials=trials, seed=seed)
+        found = pr.audit(policy, output=output, run_id=attempt.run_id, date=day, trials=trials, seed=seed)
     verdict = "passed" if found.passed else "FLAGGED"
     echo(
         f"Audit {verdict}: {len(found.result.findings)} experiments with {trials:,} releases of each table, seed {seed}"

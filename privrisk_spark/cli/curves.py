@@ -49,7 +49,7 @@ def curves(
     """Compute risk over the size of the attacker's dictionary, and true against estimated risk: data and plots."""
     with attempted(run_id, log_format) as attempt:
         policy, day = attempt.policy([*(policies or []), *(config or [])], overrides, date)
-        from privrisk_spark import api
+        import privrisk_spark as pr
         from privrisk_spark.engine.failures import named
 
         with named():
@@ -68,7 +68,7 @@ def curves(
                     echo(job.plan_only(spark, policy, asked))
                 return
         attempt.tell_in(place)
-        found = api.curves(
+        found = pr.curves(
             None,
             policy,
             shares=asked.shares,

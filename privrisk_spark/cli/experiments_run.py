@@ -27,7 +27,7 @@ def run_experiments(
     quick: bool = False,
 ) -> None:
     """Run experiments, with Spark where there is a policy, and say where they are."""
-    from privrisk_spark import api
+    import privrisk_spark as pr
     from privrisk_spark.engine.failures import named
 
     with attempted(name, log_format) as attempt:
@@ -38,7 +38,7 @@ def run_experiments(
             place = run.check_output(collection.named(name), policy, output)
             attempt.tell_in(place)
         asked: dict[str, Any] = {"quick": quick, "sizes": sizes, "output": output, "run_id": attempt.run_id}
-        found = api.experiment(None, policy, name, date=day, **asked)
+        found = pr.experiment(None, policy, name, date=day, **asked)
     echo(f"Experiments on {len(found.result.findings.tables)} tables, seed {found.result.sizes['seed']}")
     for ending in ("html", "csv", "json"):
         echo(f"  {place.called(f'{name}.{ending}')}")
@@ -56,7 +56,7 @@ def run_collection(
     quick: bool,
 ) -> None:
     """Run all experiments, with Spark where there is a policy, and say where they are."""
-    from privrisk_spark import api
+    import privrisk_spark as pr
     from privrisk_spark.engine.failures import named
 
     with attempted("experiments", log_format) as attempt:
@@ -67,7 +67,7 @@ def run_collection(
             place = collection.check_collection(output)
             attempt.tell_in(place)
         asked: dict[str, Any] = {"quick": quick, "output": output, "run_id": attempt.run_id, "announce": echo}
-        found = api.all_experiments(None, policy, date=day, **asked)
+        found = pr.all_experiments(None, policy, date=day, **asked)
     words = [one.word for part in found.result.parts for one in part.claims]
     failed, open_ = len(found.result.failed), words.count("not decided")
     echo(

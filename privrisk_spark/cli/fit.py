@@ -40,16 +40,14 @@ def fit(
     """Search for the scheme of a table that is to be k-anonymous, and write it for somebody to approve."""
     with attempted(run_id, log_format) as attempt:
         policy, day = attempt.policy([*(policies or []), *(config or [])], overrides, date, releasing=False)
-        from privrisk_spark import api
+        import privrisk_spark as pr
         from privrisk_spark.engine.failures import named
 
         with named():
             from privrisk_spark.pipelines.fit import check_output
 
             attempt.tell_in(check_output(policy, output))
-        found = api.fit(
-            None, policy, output=output, run_id=attempt.run_id, date=day, announce=echo if explain else None
-        )
+        found = pr.fit(None, policy, output=output, run_id=attempt.run_id, date=day, announce=echo if explain else None)
     echo(f"Scheme of {found.rows:,} rows, {found.suppressed:,} of them suppressed, run id {attempt.run_id}")
     if found.levels is None:
         echo(f"  {found.classes:,} classes with levels of their own")
@@ -66,7 +64,7 @@ def approve(
 ) -> None:
     """Approve a fitted scheme as it is now; a release by it refuses whatever it holds that was not approved."""
     with told_errors():
-        from privrisk_spark import api
+        import privrisk_spark as pr
 
-        found = api.approve(scheme, by=by)
+        found = pr.approve(scheme, by=by)
     echo(f"{scheme}: approved by {by}, content {found.digest}")

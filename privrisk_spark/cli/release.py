@@ -90,16 +90,16 @@ def release_day(
             with suppress(PlaceError):  # which the release raises again, after what it finds wrong before
                 place.check()
                 attempt.tell_in(place.vault)
-        from privrisk_spark import api
+        import privrisk_spark as pr
         from privrisk_spark.policy.rules.masking import refuse_other_kinds
 
         if masked:
             refuse_other_kinds(policy)
         if dry_run:
-            echo(api.plan(None, policy, run_id=attempt.run_id, date=day))
+            echo(pr.plan(None, policy, run_id=attempt.run_id, date=day))
             return
         announce = echo if explain else None
-        done = api.release(None, policy, run_id=attempt.run_id, date=day, announce=announce)
+        done = pr.release(None, policy, run_id=attempt.run_id, date=day, announce=announce)
     what = "Released" if done.fresh else "Already released, nothing done:"
     echo(f"{what} {done.manifest['rows']:,} rows, run id {attempt.run_id}")
     echo(f"  manifest  {done.place}/manifest.json")

@@ -36,7 +36,7 @@ def share(
     """Decide what the members of a social network show each other: which attribute, at which level, and its cost."""
     with attempted(run_id, log_format) as attempt:
         policy, day = attempt.policy([*(policies or []), *(config or [])], overrides or [], date, releasing=False)
-        from privrisk_spark import api
+        import privrisk_spark as pr
         from privrisk_spark.engine.failures import named
 
         with named():
@@ -44,7 +44,7 @@ def share(
 
             place = check_output(policy, output)
         attempt.tell_in(place)
-        found = api.share(
+        found = pr.share(
             None, None, policy, output=output, run_id=attempt.run_id, date=day, announce=echo if explain else None
         )
     echo(found.result.paragraph)

@@ -53,9 +53,9 @@ def validate(
     with attempted(run_id, log_format):
         if not files:
             raise ConfigError([Fault("", "name a policy file, such as conf/demo.yaml")])
-        from privrisk_spark import api
+        import privrisk_spark as pr
 
-        found = api.validate(
+        found = pr.validate(
             None, files, of=job, output=output, overrides=overrides or [], run_id=run_id, date=day_of(date)
         )
     echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))

@@ -11,8 +11,9 @@ import atexit
 import os
 import signal
 import threading
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from privrisk_spark import extras
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +35,7 @@ _OPEN: list[SparkSession] = []
 
 def is_installed() -> bool:
     """Return True if the packages of the extra ``embedded`` are installed."""
-    return find_spec("pysail") is not None and find_spec("grpc") is not None
+    return extras.is_installed("pysail") and extras.is_installed("grpc")
 
 
 def is_embedded(spark: SparkSession) -> bool:

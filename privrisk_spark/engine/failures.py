@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlparse
 
 from privrisk_spark import errors
 from privrisk_spark.errors import EngineError, InputError, InternalError, PrivriskError, SchemaError
+from privrisk_spark.extras import missing
 
 _CARRIED = "error of privrisk_spark in a task: "
 
@@ -149,7 +150,7 @@ def named() -> Iterator[None]:
     Raises
     ------
     InputError
-        If Spark is not installed, its workers lack a package, or a file of a source cannot be read.
+        If Spark or a package is not installed, Spark's workers lack a package, or a file of a source cannot be read.
     PrivriskError
         What a task raised (:func:`carried`).
     EngineError
@@ -180,4 +181,5 @@ def named() -> Iterator[None]:
     except OSError as error:
         raise EngineError(f"The file system failed: {error.strerror or type(error).__name__}.") from error
     except Exception as error:
-        raise InternalError(f"{type(error).__name__} where none was expected.") from error
+        unexpected = InternalError(f"{type(error).__name__} where none was expected.")
+        raise missing(error) or unexpected from error

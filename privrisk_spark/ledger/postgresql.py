@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 from privrisk_spark.errors import EngineError, InputError, PrivriskError
+from privrisk_spark.extras import require
 
 __all__ = ["LedgerServer"]
 
@@ -211,23 +212,18 @@ class LedgerServer:
             "tcp_user_timeout": 30_000,
             "application_name": "privrisk ledger",
         }
-        try:
-            self._engine = sa.create_engine(
-                url,
-                poolclass=NullPool,
-                hide_parameters=True,
-                isolation_level="READ COMMITTED",
-                use_native_hstore=False,
-                execution_options={"schema_translate_map": {None: _SCHEMA}},
-                connect_args={name: value for name, value in defaults.items() if name not in url.query}
-                # Poolers that hand a connection on after each transaction know no prepared statements.
-                | {"prepare_threshold": None, "client_encoding": "utf8"},
-            )
-        except ImportError:
-            raise InputError(
-                "ledger.url names a PostgreSQL database, whose driver is not installed here: "
-                "pip install 'privrisk-spark[postgres]'."
-            ) from None
+        require("psycopg", "ledger.url")
+        self._engine = sa.create_engine(
+            url,
+            poolclass=NullPool,
+            hide_parameters=True,
+            isolation_level="READ COMMITTED",
+            use_native_hstore=False,
+            execution_options={"schema_translate_map": {None: _SCHEMA}},
+            connect_args={name: value for name, value in defaults.items() if name not in url.query}
+            # Poolers that hand a connection on after each transaction know no prepared statements.
+            | {"prepare_threshold": None, "client_encoding": "utf8"},
+        )
 
     def exists(self) -> bool:
         """Tell whether the database holds a ledger."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+import scipy
 
 from privrisk_spark.errors import HierarchyError, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -187,7 +187,7 @@ def _consistency(given: Dictionary, name: str) -> Consistency:
     return "similar" if name in given.similar else "compatible"
 
 
-def _similarity(name: str, hierarchy: Hierarchy, threshold: float) -> sparse.csr_array:
+def _similarity(name: str, hierarchy: Hierarchy, threshold: float) -> scipy.sparse.csr_array:
     if hierarchy.n_nodes > MOST_SIMILAR:
         raise InputError(
             f"dictionary.similar.{name}: its hierarchy has {hierarchy.n_nodes:,} labels and at most {MOST_SIMILAR:,} "

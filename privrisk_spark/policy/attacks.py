@@ -117,8 +117,8 @@ class ProbabilisticPolicy(Part):
     engine: Engine = Field(
         "own",
         description="Who estimates the probabilities: 'own', from counts of all pairs, or 'splink', by its own "
-        "comparisons and its own EM algorithm on DuckDB, in the driver (pip install privrisk_spark[splink]). Links are "
-        "searched alike.",
+        "comparisons and its own EM algorithm on DuckDB, in the driver (pip install 'privrisk-spark[splink]'). "
+        "Links are searched alike.",
     )
     estimated: tuple[Estimable, ...] = Field(
         (),

@@ -11,10 +11,8 @@ from markupsafe import Markup
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.kernels.measures.measure import FAMILIES, Family, Measure
-from privrisk_spark.reporting.assessment_charts import size_chart
-from privrisk_spark.reporting.charts import draw
 from privrisk_spark.reporting.numbers import short_number
-from privrisk_spark.reporting.page_templates import fill
+from privrisk_spark.reporting.page_templates import drawn, draws_charts, fill
 from privrisk_spark.results.assessment import Assessment, Measured, Subject
 
 __all__ = ["render_assessment"]
@@ -90,14 +88,14 @@ def render_assessment(result: Assessment) -> str:
     sets = list(dict.fromkeys(str(one.parameters["set"]) for s in result.subjects for one in s.measured))
     charts = [
         [
-            (plot, Markup(draw(plot, prefix=f"{subject.name}-{plot.key}")))
+            (plot, drawn(plot, prefix=f"{subject.name}-{plot.key}"))
             for plot in subject.plots
             if not plot.key.startswith("sizes-")
         ]
         for subject in result.subjects
     ]
     spread = [
-        (plot, Markup(draw(plot, prefix=f"{subject.name}-{plot.key}")), subject)
+        (plot, drawn(plot, prefix=f"{subject.name}-{plot.key}"), subject)
         for subject in result.subjects
         for plot in subject.plots
         if plot.key.startswith("sizes-")
@@ -219,7 +217,7 @@ def _real(value: object) -> float:
 
 def _sizes(
     result: Assessment, set_name: str, prefix: str
-) -> tuple[Markup, list[str], list[tuple[str, list[int]]]] | None:
+) -> tuple[Markup | None, list[str], list[tuple[str, list[int]]]] | None:
     """The histogram of class sizes, of which subjects it is, and the same as rows of a table."""
     subjects, bins = [], []
     for subject in result.subjects:
@@ -232,7 +230,12 @@ def _sizes(
         return None
     short = [name.replace(" to ", "–").replace(" and more", "+") for name in bins]
     rows = [(name, [records[i] for _, records in subjects]) for i, name in enumerate(bins)]
-    return Markup(size_chart(short, subjects, prefix=prefix)), [name for name, _ in subjects], rows
+    svg = None
+    if draws_charts():
+        from privrisk_spark.reporting.assessment_charts import size_chart
+
+        svg = Markup(size_chart(short, subjects, prefix=prefix))
+    return svg, [name for name, _ in subjects], rows
 
 
 def _identifying(result: Assessment, set_name: str) -> list[tuple[str, list[tuple[str, list[str]]]]]:

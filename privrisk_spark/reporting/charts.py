@@ -18,6 +18,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
@@ -95,7 +96,13 @@ def as_svg(
         What each mark of a group says when it is pointed at, in the order they were drawn.
     """
     file = io.StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    # Laid out once and drawn once; Figure.savefig draws twice.
+    canvas, layout = FigureCanvasSVG(figure), figure.get_layout_engine()
+    figure.dpi = 72
+    if layout is not None:
+        layout.execute(figure)
+        figure.set_layout_engine("none")
+    canvas.print_svg(file, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})  # type: ignore[no-untyped-call]
     svg = file.getvalue()
     svg = svg[svg.index("<svg") :]
     # In an HTML page a style element reaches the whole page, and the namespaces are known.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from privrisk_spark.errors import listing
@@ -239,3 +239,26 @@ def shown(value: float | str | None) -> str:
     value : float, str or None
     """
     return "not told" if value is None else value if isinstance(value, str) else short_number(value)
+
+
+def recoding_name(levels: Sequence[int], attributes: Sequence[AttributeLevels]) -> str:
+    """Return a level vector in words, each attribute by the name of its level.
+
+    Parameters
+    ----------
+    levels : sequence of k int
+    attributes : sequence of k AttributeLevels
+    """
+    return ", ".join(
+        f"{one.attribute}: {one.level_names[level]}" for one, level in zip(attributes, levels, strict=True)
+    )
+
+
+def anonymity_name(facts: TradeOffFacts) -> str:
+    """Return what a point of k is: k-anonymity of the table, or k-map against another dictionary.
+
+    Parameters
+    ----------
+    facts : TradeOffFacts
+    """
+    return "k-anonymity" if facts.own else "k-map"

@@ -6,10 +6,34 @@ from functools import cache
 from importlib.resources import files
 
 import jinja2
+from markupsafe import Markup
 
+from privrisk_spark.extras import is_installed
 from privrisk_spark.reporting.glossary import words_of
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.results.plots import Plot
+
+
+def draws_charts() -> bool:
+    """Return True if the package of the extra ``charts`` is installed. Pages have the numbers as tables without it."""
+    return is_installed("matplotlib")
+
+
+def drawn(plot: Plot, *, prefix: str) -> Markup | None:
+    """Return a plot as an ``<svg>`` element; None where charts are not drawn.
+
+    Parameters
+    ----------
+    plot : Plot
+    prefix : str
+        Prefix of the identifiers.
+    """
+    if not draws_charts():
+        return None
+    from privrisk_spark.reporting.charts import draw
+
+    return Markup(draw(plot, prefix=prefix))
 
 
 def fill(template: str, **values: object) -> str:

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from markupsafe import Markup
-
 from privrisk_spark.reporting.attack_plots import calibration_plot, membership_plot
-from privrisk_spark.reporting.charts import draw
 from privrisk_spark.reporting.curve_plots import bound_plot, dictionary_plot
-from privrisk_spark.reporting.page_templates import fill
+from privrisk_spark.reporting.page_templates import drawn, fill
 from privrisk_spark.reporting.report import MEANINGS
 from privrisk_spark.reporting.sharing_plots import attribute_plot, curve_plot
 from privrisk_spark.results.attacks import AttackResult
@@ -50,12 +47,12 @@ def render_attack(result: AttackResult) -> str:
     attacks = [
         (
             attack,
-            [(one, Markup(draw(calibration_plot(one), prefix=attack.search.key))) for one in attack.calibrations],
+            [(one, drawn(calibration_plot(one), prefix=attack.search.key)) for one in attack.calibrations],
         )
         for attack in result.attacks
     ]
     found = result.membership
-    members = None if found is None else Markup(draw(membership_plot(found), prefix="membership"))
+    members = None if found is None else drawn(membership_plot(found), prefix="membership")
     return fill("attack.html.j2", result=result, attacks=attacks, membership=members, meaning=MEANINGS[result.status])
 
 
@@ -66,7 +63,7 @@ def render_audit(result: AuditResult) -> str:
     ----------
     result : AuditResult
     """
-    return fill("audit.html.j2", result=result, chart_svg=Markup(draw(cells_plot(result), prefix="cells")), alpha=ALPHA)
+    return fill("audit.html.j2", result=result, chart_svg=drawn(cells_plot(result), prefix="cells"), alpha=ALPHA)
 
 
 def render_collection(result: Collection) -> str:
@@ -115,8 +112,8 @@ def render_curves(result: CurveResult) -> str:
         result=result,
         curves=result.curves,
         meaning=MEANINGS[result.status],
-        dictionary_svg=Markup(draw(dictionary_plot(result.curves), prefix="dictionary")),
-        bound_svg=Markup(draw(bound_plot(result.curves), prefix="bound")),
+        dictionary_svg=drawn(dictionary_plot(result.curves), prefix="dictionary"),
+        bound_svg=drawn(bound_plot(result.curves), prefix="bound"),
     )
 
 
@@ -131,7 +128,7 @@ def render_experiment(result: ExperimentResult) -> str:
         (
             same[0],
             [
-                (plot, Markup(draw(plot, prefix=f"{plot.key}-{i}")), [(panel, *table(panel)) for panel in plot.panels])
+                (plot, drawn(plot, prefix=f"{plot.key}-{i}"), [(panel, *table(panel)) for panel in plot.panels])
                 for i, plot in enumerate(same)
             ],
         )
@@ -154,8 +151,8 @@ def render_sharing(result: SharingResult) -> str:
         reasons=list(result.whole.outcomes),
         names=[one.name for one in result.whole.attributes],
         meaning=MEANINGS[result.status],
-        attributes_svg=Markup(draw(attribute_plot(result), prefix="attributes")) if result.relations else None,
-        curve_svg=Markup(draw(curve_plot(result), prefix="curve")) if result.curve else None,
+        attributes_svg=drawn(attribute_plot(result), prefix="attributes") if result.relations else None,
+        curve_svg=drawn(curve_plot(result), prefix="curve") if result.curve else None,
     )
 
 

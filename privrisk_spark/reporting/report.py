@@ -15,11 +15,9 @@ from markupsafe import Markup
 
 from privrisk_spark.claims import Status
 from privrisk_spark.errors import listing
-from privrisk_spark.reporting.headline import RISK_NAMES, RISK_UNITS, shown
+from privrisk_spark.reporting.headline import RISK_NAMES, RISK_UNITS, anonymity_name, recoding_name, shown
 from privrisk_spark.reporting.numbers import short_number
-from privrisk_spark.reporting.page_templates import fill
-from privrisk_spark.reporting.release_charts import levels_chart, risk_chart
-from privrisk_spark.reporting.trade_off_charts import anonymity_name, floor_chart, map_chart, recoding_name
+from privrisk_spark.reporting.page_templates import draws_charts, fill
 from privrisk_spark.results.release import AttributeLevels, LinkageFacts, Report, Summary
 from privrisk_spark.results.trade_off import TradeOffFacts
 
@@ -111,15 +109,15 @@ def render(report: Report) -> str:
         risk_caption=_RISK_CAPTIONS[report.risk_model],
         risk_sentence=_risk_sentence(report),
         infinite_risk=any(math.isinf(number) for _, item in risk_rows for number in (item.mean, item.max)),
-        risk_svg=Markup(risk_chart(before, after, name=RISK_NAMES[report.risk_model])) if histograms else None,
+        histograms=bool(histograms),
         linkage_sentences=_linkage_sentences(report.linkage) if report.linkage is not None else [],
         linkage_rows=_linkage_rows(report.linkage) if report.linkage is not None else [],
         bin_names=[name for name, _ in histograms],
         bins=_bins([item.edges for _, item in histograms], [item.counts for _, item in histograms]),
         utility_percent=_utility_percent(report),
-        levels_svg=Markup(levels_chart(report.levels)) if report.levels else None,
         level_rows=_level_rows(report),
         **_trade_off(report),
+        **_charts(report),
         compared_rows=[(one, shown(one.before), shown(one.after)) for one in report.compared],
         told_before=report.edition == "vault",
         compared_caption=_COMPARED[report.edition],
@@ -127,6 +125,26 @@ def render(report: Report) -> str:
         checks_sentence=_checks_sentence(report),
         checks_observed=any(check.observed is not None for check in report.checks),
     )
+
+
+def _charts(report: Report) -> dict[str, Markup | None]:
+    """The charts of the page, each None where there is nothing to draw, or charts are not drawn."""
+    charts: dict[str, Markup | None] = dict.fromkeys(["risk_svg", "levels_svg", "map_svg", "floor_svg"])
+    if not draws_charts():
+        return charts
+    from privrisk_spark.reporting import release_charts, trade_off_charts
+
+    name = RISK_NAMES[report.risk_model]
+    before, after = report.risk_histogram_before, report.risk_histogram_after
+    if before is not None or after is not None:
+        charts["risk_svg"] = Markup(release_charts.risk_chart(before, after, name=name))
+    if report.levels:
+        charts["levels_svg"] = Markup(release_charts.levels_chart(report.levels))
+    facts = report.evidence.trade_off
+    if facts is not None:
+        charts["map_svg"] = Markup(trade_off_charts.map_chart(facts, report.levels, name=name))
+        charts["floor_svg"] = Markup(trade_off_charts.floor_chart(facts, asked=report.floor, name=name))
+    return charts
 
 
 def _warnings(parameters: Mapping[str, object]) -> list[str]:
@@ -254,13 +272,10 @@ def _trade_off(report: Report) -> dict[str, Any]:
     facts, names = report.evidence.trade_off, report.levels
     if facts is None:
         return {"trade_off": None}
-    name = RISK_NAMES[report.risk_model]
     best = [facts.recodings[i] for i in facts.frontier]
     hidden = len(best) > _FRONTIER_ROWS
     return {
         "trade_off": facts,
-        "map_svg": Markup(map_chart(facts, names, name=name)),
-        "floor_svg": Markup(floor_chart(facts, asked=report.floor, name=name)),
         "anonymity": anonymity_name(facts),
         "anonymous_rows": [(one, recoding_name(one.levels, names)) for one in facts.anonymous],
         "frontier_rows": [(recoding_name(one.levels, names), one) for one in best[-_FRONTIER_ROWS:]],

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from privrisk_spark.reporting.charts import WIDTH, as_svg, chart_settings
+from privrisk_spark.reporting.headline import anonymity_name, recoding_name
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.release import AttributeLevels
 from privrisk_spark.results.trade_off import TradeOffFacts
@@ -22,29 +23,6 @@ _FRONTIER = "#0072b2"
 _FLOORS = "#009e73"
 _CHOSEN = "#d55e00"
 _ANONYMOUS = "#cc79a7"
-
-
-def recoding_name(levels: Sequence[int], attributes: Sequence[AttributeLevels]) -> str:
-    """Return a level vector in words, each attribute by the name of its level.
-
-    Parameters
-    ----------
-    levels : sequence of k int
-    attributes : sequence of k AttributeLevels
-    """
-    return ", ".join(
-        f"{one.attribute}: {one.level_names[level]}" for one, level in zip(attributes, levels, strict=True)
-    )
-
-
-def anonymity_name(facts: TradeOffFacts) -> str:
-    """Return what a point of k is: k-anonymity of the table, or k-map against another dictionary.
-
-    Parameters
-    ----------
-    facts : TradeOffFacts
-    """
-    return "k-anonymity" if facts.own else "k-map"
 
 
 def map_chart(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from privrisk_spark.errors import ConfigError, Fault, InputError
+from privrisk_spark.extras import require
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.store import Entry, StorageError, Stored
 
@@ -390,13 +391,10 @@ def _reason(error: BaseException) -> str:
 
 
 def _open(location: Location, retry_seconds: float) -> Opened:
-    try:
-        from obstore.exceptions import BaseError
-        from obstore.store import AzureStore, GCSStore, S3Store
-    except ImportError:
-        raise InputError(
-            f"'{location}': object stores need the package obstore; install privrisk-spark[objects]."
-        ) from None
+    require("obstore", f"'{location}'")
+    from obstore.exceptions import BaseError
+    from obstore.store import AzureStore, GCSStore, S3Store
+
     common: dict[str, Any] = {
         "prefix": location.path or None,
         "client_options": {

@@ -24,7 +24,7 @@ import yaml
 from documents import BLOCKS, DOCUMENTS, ROOT, Block, blocks, commands, here_documents, understood
 from policies import DP, DROP, changed
 from product import production_batches
-from shared import Substitute, sharing
+from shared import without_charts
 from typer.testing import CliRunner
 from walked_examples import AFTER
 
@@ -345,9 +345,7 @@ def production(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.fixture
-def here(
-    spark: SparkSession, tmp_path: Path, shared_work: list[Substitute], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def here(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An empty directory that is the working directory of Python and of Java, with ``conf/`` in it."""
     shutil.copytree(ROOT / "conf", tmp_path / "conf")
     monkeypatch.chdir(tmp_path)
@@ -358,7 +356,7 @@ def here(
     files = java.FileSystem.get(spark._jsc.hadoopConfiguration())
     usual = files.getWorkingDirectory()
     files.setWorkingDirectory(java.Path(str(tmp_path)))
-    with sharing(shared_work):
+    with without_charts():
         yield
     files.setWorkingDirectory(usual)
 

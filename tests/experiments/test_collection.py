@@ -24,7 +24,7 @@ from privrisk_spark.runs.places import result_place
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
 
-pytestmark = pytest.mark.usefixtures("sketched")
+pytestmark = pytest.mark.usefixtures("no_charts")
 
 FEW = ("examples", "dictionaries")
 DAY = dt.date(2026, 1, 2)

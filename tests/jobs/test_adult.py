@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from product import ROOT, Privrisk, Ran, production_batches, release
 from pyspark.sql import SparkSession
-from shared import Substitute, sharing
+from shared import without_charts
 
 from privrisk_spark.errors import EngineError
 from privrisk_spark.stages.private import sampling
@@ -82,11 +82,9 @@ def content(ran: Ran) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def private(
-    spark: SparkSession, adult: Path, shared_work: list[Substitute], tmp_path_factory: pytest.TempPathFactory
-) -> Ran:
+def private(spark: SparkSession, adult: Path, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """The release of the policy as it stands, under the key."""
-    with pytest.MonkeyPatch.context() as patch, production_batches(spark), sharing(shared_work):
+    with pytest.MonkeyPatch.context() as patch, production_batches(spark), without_charts():
         patch.setenv("ADULT", str(adult))
         patch.setenv("RELEASE_KEY", KEY)
         ran = dp(release, tmp_path_factory.mktemp("private"))

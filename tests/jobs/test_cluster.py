@@ -283,7 +283,7 @@ def asked_below(
 def test_every_other_command_where_nothing_is_shared(
     cluster: Cluster,
     spark: SparkSession,
-    sketched: None,
+    no_charts: None,
     elsewhere: tuple[ObjectStore, Path],
     whole: str,
     driver_only: Path,

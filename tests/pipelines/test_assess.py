@@ -22,7 +22,7 @@ import pytest
 import yaml
 from product import ROOT, Privrisk
 from pyspark.sql import SparkSession
-from shared import Substitute, drawing, sharing
+from shared import drawing, without_charts
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
@@ -83,9 +83,9 @@ Assess = Callable[..., Assessed]
 
 
 @pytest.fixture(scope="module")
-def assess(spark: SparkSession, shared_work: list[Substitute]) -> Iterator[Assess]:
+def assess(spark: SparkSession) -> Iterator[Assess]:
     """``assess(policy, *arguments, output=…)`` in the tests' own session."""
-    with pytest.MonkeyPatch.context() as patch, sharing(shared_work):
+    with pytest.MonkeyPatch.context() as patch, without_charts():
         patch.chdir(ROOT)
         batch = "spark.sql.execution.arrow.maxRecordsPerBatch"
         usual = spark.conf.get(batch)
@@ -413,7 +413,7 @@ def test_classifiers_predict_the_label_of_a_sample(
     monkeypatch.setitem(sys.modules, "sklearn", None)
     ran = assess(policy, output=world.root / "without")
     assert ran.code == 2
-    assert "privrisk_spark[ml]" in ran.err
+    assert "privrisk-spark[ml]" in ran.err
 
 
 def test_records_without_a_household_are_alone(assess: Assess, world: World) -> None:

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
 
-pytestmark = pytest.mark.usefixtures("sketched")
+pytestmark = pytest.mark.usefixtures("no_charts")
 
 N = 90
 NUMBERS = ("age", "income", "pay")

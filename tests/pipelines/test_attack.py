@@ -19,7 +19,7 @@ import pytest
 import yaml
 from canaries import plans
 from product import Privrisk, production_batches, release
-from shared import Substitute, sharing
+from shared import without_charts
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
@@ -140,13 +140,11 @@ class Released:
 
 
 @pytest.fixture(scope="module")
-def released(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, shared_work: list[Substitute]
-) -> Iterator[Released]:
+def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
     """It, and the attack on it by all readings of a cell."""
     root = tmp_path_factory.mktemp("released")
     path = written(root, table())
-    with production_batches(spark), sharing(shared_work):
+    with production_batches(spark), without_charts():
         ran = release(str(path), root=root)
         assert ran.code == 0, ran.err
         yield Released(root, path, ran.data, attacked(path, root / "attack"))
@@ -769,7 +767,7 @@ def test_bad_input_is_refused_by_name(
         ),
         (
             {"protected": there, "methods": ["probabilistic"], "probabilistic": {"engine": "splink"}},
-            "attack.probabilistic.engine: the package 'splink' is not installed; install privrisk_spark[splink], or",
+            "attack.probabilistic.engine: needs the package 'splink', which is not installed. Fix: pip install",
         ),
     ):
         ended = attack(policy(rows, attack=given), readings=())

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from product import Privrisk, production_batches, release
-from shared import Substitute, sharing
+from shared import without_charts
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
@@ -105,7 +105,7 @@ class Released:
 
 
 @pytest.fixture(scope="module")
-def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, shared_work: list[Substitute]) -> Released:
+def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Released:
     """3-anonymous by individuals; some records are left out."""
     root, rows = tmp_path_factory.mktemp("released"), table()
     pq.write_table(pa.Table.from_pylist(rows), root / "table.parquet")
@@ -127,7 +127,7 @@ def released(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, shar
     }
     path = root / "policy.yaml"
     path.write_text(yaml.safe_dump(document, sort_keys=False))
-    with production_batches(spark), sharing(shared_work):
+    with production_batches(spark), without_charts():
         ran = release(str(path), root=root)
     assert ran.code == 0, ran.err
     made = Released(root, rows, document)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from product import production_batches, release
-from shared import Substitute, sharing
+from shared import without_charts
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
@@ -102,9 +102,7 @@ Release = Callable[..., Masked]
 
 
 @pytest.fixture(scope="module")
-def masked(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, shared_work: list[Substitute]
-) -> Iterator[Release]:
+def masked(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
     """``masked(noise, changes, table=…, age=…)``: released once, with a fixed key, for all who ask for it."""
     made: dict[str, Masked] = {}
 
@@ -118,7 +116,7 @@ def masked(
             made[asked] = Masked(root, file, changed)
         return made[asked]
 
-    with production_batches(spark), sharing(shared_work), pytest.MonkeyPatch.context() as patch:
+    with production_batches(spark), without_charts(), pytest.MonkeyPatch.context() as patch:
         patch.setenv("MASKING_KEY", KEY)
         yield make
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from product import Privrisk, production_batches, release
-from shared import Substitute, sharing
+from shared import without_charts
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
@@ -143,13 +143,13 @@ Release = Callable[..., Released]
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, shared_work: list[Substitute]) -> Release:
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Release:
     """``made(rows, **policy)``: a release of these rows."""
 
     def release_of(rows: list[Row], **changes: Any) -> Released:
         root = tmp_path_factory.mktemp("released")
         path = written(root, rows, {}, **changes)
-        with production_batches(spark), sharing(shared_work):
+        with production_batches(spark), without_charts():
             ran = release(str(path), root=root)
         assert ran.code == 0, ran.err
         return Released(root, rows, yaml.safe_load(path.read_text()))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from privrisk_spark.results.first_policy import FirstPolicy
 
-pytestmark = pytest.mark.usefixtures("sketched")
+pytestmark = pytest.mark.usefixtures("no_charts")
 
 ROWS = 1_200
 FEW = ("KVNR", "lx", "composed")

@@ -22,7 +22,7 @@ from privrisk_spark.storage.objects import ObjectStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.usefixtures("sketched")
+pytestmark = pytest.mark.usefixtures("no_charts")
 
 ROWS = [(f"p{i}", 20 + i % 30, "abc"[i % 3]) for i in range(60)]
 COLUMNS = {

@@ -13,7 +13,7 @@ from time import process_time
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtr, ndtri
+import scipy
 
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
 from privrisk_spark.experiments.generated.registry import PRIOR, Law, Persons
@@ -292,14 +292,15 @@ def changed(persons: Persons, groups: Groups, *, rows: int, people: int) -> Chan
     person, of = np.unique(groups[1], return_inverse=True)
     weights = np.bincount(of, weights=groups[2]).astype(np.float64)
     access = payoff_of_belief(solution, np.full(len(person), rows), person / people) > TOLERANCE
-    z = ndtri((np.arange(_RATES) + 0.5) / _RATES)
+    z = scipy.special.ndtri((np.arange(_RATES) + 0.5) / _RATES)
     lower, higher = [], []
     for spread in SPREADS:
         factor = np.exp(spread * z)
         rates = np.minimum(rows / people * factor / factor.mean(), 1.0)
 
         def below(size: int, rates: FloatArray = rates) -> FloatArray:
-            found: FloatArray = bdtr(np.minimum(size - 1, person)[:, None], person[:, None], rates).mean(axis=1)
+            one = scipy.special.bdtr(np.minimum(size - 1, person)[:, None], person[:, None], rates)
+            found: FloatArray = one.mean(axis=1)
             return found
 
         empty = below(1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
 from privrisk_spark.kernels.arrays import FloatArray
@@ -128,7 +128,7 @@ def _repeatable(family: str, name: str, shown: FloatArray) -> Masked:
 
 
 def _normals(seed: int, label: str, shape: tuple[int, int]) -> FloatArray:
-    drawn: FloatArray = ndtri(keyed_uniforms(seed, label, shape).clip(1e-12, 1 - 1e-12))
+    drawn: FloatArray = scipy.special.ndtri(keyed_uniforms(seed, label, shape).clip(1e-12, 1 - 1e-12))
     return drawn
 
 

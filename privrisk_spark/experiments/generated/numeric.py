@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
@@ -80,7 +80,7 @@ class NumericTable:
         """
         blocks = -(-self.columns // self.block)
         drawn = keyed_uniforms(seed, f"numbers {self.name}", (self.rows, 1 + blocks + self.columns))
-        normals = ndtri(drawn.clip(_LEAST, 1 - _LEAST))
+        normals = scipy.special.ndtri(drawn.clip(_LEAST, 1 - _LEAST))
         common, shared, own = normals[:, :1], normals[:, 1 : 1 + blocks], normals[:, 1 + blocks :]
         of = np.arange(self.columns) // self.block
         made = np.sqrt(self.between) * common + np.sqrt(self.within - self.between) * shared[:, of]

@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+import scipy
 
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
 
@@ -81,7 +81,7 @@ class Law:
         """float64 (codes, races): share of each postal code and race."""
         middle = (np.arange(self.codes) + 0.5) / self.codes
         size = (-np.log1p(-middle)) ** (1 / SHAPE)
-        z = ndtri(keyed_uniforms(_LAW_SEED, "races", (self.codes, len(RACES))))
+        z = scipy.special.ndtri(keyed_uniforms(_LAW_SEED, "races", (self.codes, len(RACES))))
         weights = size[:, None] * np.exp(np.array(_RACE_SPREADS) * z)
         shares: FloatArray = weights / weights.sum(axis=0) * np.array(_RACE_SHARES)
         return shares

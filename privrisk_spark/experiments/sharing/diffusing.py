@@ -13,7 +13,7 @@ from time import process_time
 from typing import get_args
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
 from privrisk_spark.experiments.generated.network import SocialNetwork
@@ -225,7 +225,7 @@ def diffusing(seed: int) -> Diffusing:
         for leak in LEAKS:
             for time in TIMES if last else (1.0,):
                 started = process_time()
-                dense: FloatArray = linalg.expm(time * generator(graph, leak))
+                dense: FloatArray = scipy.linalg.expm(time * generator(graph, leak))
                 seconds = (process_time() - started) / users
                 computed.append(Computed(DENSE, leak, users, time, 0.0, _ROUNDING, True, seconds))
                 computed += _ways(graph, leak, time, dense)
@@ -321,12 +321,16 @@ def _matrices(graph: Graph) -> Iterator[Matrix]:
     for name, matrix in named.items():
         sums = matrix.sum(axis=1)
         same = float(sums[0]) if np.ptp(sums) < _ROUNDING * graph.n else float("nan")
-        values = linalg.eigvals(matrix).real
+        values = scipy.linalg.eigvals(matrix).real
         # What a symmetric solver takes for the eigenvectors of whatever it is given.
-        of, vectors = linalg.eigh(matrix)
+        of, vectors = scipy.linalg.eigh(matrix)
         rebuilt = (vectors * np.exp(of)) @ vectors.T
         yield Matrix(
-            name, same, float(values.max()), float(values.min()), float(np.abs(rebuilt - linalg.expm(matrix)).max())
+            name,
+            same,
+            float(values.max()),
+            float(values.min()),
+            float(np.abs(rebuilt - scipy.linalg.expm(matrix)).max()),
         )
 
 
@@ -334,13 +338,13 @@ def _reached(graph: Graph, together: np.ndarray) -> tuple[float, ...]:
     others = together & ~np.eye(graph.n, dtype=np.bool_)
     step = leak_matrix(graph)
     powers = [np.linalg.matrix_power(step, p) for p in (1, 2, 4)]
-    powers.append(linalg.expm(generator(graph, "stochastic")))
+    powers.append(scipy.linalg.expm(generator(graph, "stochastic")))
     return tuple(float((power[others] > 0).mean()) for power in powers)
 
 
 def _rises(graph: Graph, seed: int) -> tuple[int, int, int]:
     """Compare ``Σ_j K_vj T_uj`` with the same for a trust that is 1 higher everywhere."""
-    dense = linalg.expm(generator(graph, "stochastic"))
+    dense = scipy.linalg.expm(generator(graph, "stochastic"))
     trust: LongArray = np.floor(3 * keyed_uniforms(seed, "trust of everybody", (graph.n, graph.n))).astype(np.int64) - 1
     before, after = trust @ dense.T, (trust + 1) @ dense.T
     return int((after < before).sum()), int((after > before).sum()), before.size

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
@@ -273,7 +273,7 @@ def _walked(
     weights, nodes = lattices.path(points)
     height = scale * _extended(lattices.numerator, weights, nodes, members)
     for uniforms in walk:
-        direction = ndtri(uniforms[:, :j])
+        direction = scipy.special.ndtri(uniforms[:, :j])
         before, along = np.roll(points, 1, axis=1), np.roll(direction, 1, axis=1)
         phi, rate = lattices.phi(points, members), _summed(direction * slope)
         at = np.column_stack(

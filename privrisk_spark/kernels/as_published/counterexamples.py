@@ -30,7 +30,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, xlog1py, xlogy
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
@@ -295,6 +295,7 @@ def _root_law(rows: int, root: float, beta: float) -> FloatArray:
     none = rows - roots - others
     inside = none >= 0
     left = np.where(inside, none, 0.0)
+    gammaln, xlogy = scipy.special.gammaln, scipy.special.xlogy
     with np.errstate(invalid="ignore"):
         log = (
             gammaln(rows + 1.0) - gammaln(roots + 1.0) - gammaln(others + 1.0) - gammaln(left + 1.0)
@@ -336,6 +337,6 @@ def _finest_law(counts: LongArray, rows: int, strength: float, beta: float, thre
     # A row with the bottom j draws a level below i with this probability; the rows with that bottom are independent.
     below = np.maximum(sums[None, :] - sums[bottom], 0.0) / total
     at_bottom = np.diff(counts, prepend=0)[:, None]
-    none_below = np.exp(xlog1py(at_bottom, -(1.0 - beta) * below).sum(axis=0))
+    none_below = np.exp(scipy.special.xlog1py(at_bottom, -(1.0 - beta) * below).sum(axis=0))
     result: FloatArray = np.append(none_below[:-1] - none_below[1:], none_below[-1])
     return result

@@ -31,7 +31,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.counting.cell_index import CellIndex
@@ -79,7 +79,7 @@ class Axis:
     consistency: Consistency = "subsumes"
     known: bool = True
     wildcard: bool = False
-    similarity: sparse.csr_array | None = None
+    similarity: scipy.sparse.csr_array | None = None
 
     def __post_init__(self) -> None:
         if self.consistency == "similar" and self.known:
@@ -166,7 +166,7 @@ class Counts(Protocol):
         """
 
 
-def incidence(axis: Axis, present: IntArray) -> tuple[IntArray, sparse.csr_array]:
+def incidence(axis: Axis, present: IntArray) -> tuple[IntArray, scipy.sparse.csr_array]:
     """Distinct rows of ``C_i`` over the dictionary codes that occur.
 
     Parameters
@@ -183,9 +183,9 @@ def incidence(axis: Axis, present: IntArray) -> tuple[IntArray, sparse.csr_array
     """
     n_nodes, n_present = len(axis.at_depth), len(present)
     if not axis.known:
-        return np.zeros(n_nodes, dtype=np.int32), sparse.csr_array(np.ones((1, n_present), dtype=np.int64))
+        return np.zeros(n_nodes, dtype=np.int32), scipy.sparse.csr_array(np.ones((1, n_present), dtype=np.int64))
     if axis.consistency == "similar":
-        full = sparse.csr_array(axis.similarity[:, present])  # type: ignore[index]
+        full = scipy.sparse.csr_array(axis.similarity[:, present])  # type: ignore[index]
     else:
         full = _tree_incidence(axis, present)
     full.sum_duplicates()
@@ -198,10 +198,10 @@ def incidence(axis: Axis, present: IntArray) -> tuple[IntArray, sparse.csr_array
             seen[pattern] = len(first)
             first.append(node)
         classes[node] = seen[pattern]
-    return classes, sparse.csr_array(full[first])
+    return classes, scipy.sparse.csr_array(full[first])
 
 
-def _tree_incidence(axis: Axis, present: IntArray) -> sparse.csr_array:
+def _tree_incidence(axis: Axis, present: IntArray) -> scipy.sparse.csr_array:
     """``C_i`` of all nodes under ``subsumes`` or ``compatible``."""
     n_nodes, n_present = len(axis.at_depth), len(present)
     chain = axis.dictionary_chain()
@@ -226,7 +226,7 @@ def _tree_incidence(axis: Axis, present: IntArray) -> sparse.csr_array:
         rows.append(below)
         columns.append(np.full(len(below), column_of[axis.root]))
     row, column = np.concatenate(rows), np.concatenate(columns)
-    return sparse.csr_array((np.ones(len(row), dtype=np.int64), (row, column)), shape=(n_nodes, n_present))
+    return scipy.sparse.csr_array((np.ones(len(row), dtype=np.int64), (row, column)), shape=(n_nodes, n_present))
 
 
 def dense_cells(axes: Sequence[Axis], present: Sequence[IntArray]) -> int:

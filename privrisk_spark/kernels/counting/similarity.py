@@ -18,9 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from rapidfuzz import process
-from rapidfuzz.distance import Jaro
-from scipy import sparse
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
@@ -34,7 +32,7 @@ _PAIRS_AT_ONCE = 2**22
 
 def similar(
     labels_x: Sequence[str | None], labels_t: Sequence[str | None], threshold: float = THRESHOLD
-) -> sparse.csr_array:
+) -> scipy.sparse.csr_array:
     """Which labels resemble which: ``jaro(x, t) >= threshold``.
 
     Parameters
@@ -62,14 +60,14 @@ def similar(
     distinct_t, columns = _distinct(labels_t)
     found = _reaching(distinct_x, distinct_t, threshold * (1 - TOLERANCE))
     # Nulls go beyond the last distinct label, into a row and a column of their own.
-    nulls = sparse.csr_array(np.ones((1, 1), dtype=np.int64))
-    every = sparse.csr_array(sparse.block_diag([found, nulls], format="csr"))
-    result = sparse.csr_array(sparse.csr_array(every[rows])[:, columns])
+    nulls = scipy.sparse.csr_array(np.ones((1, 1), dtype=np.int64))
+    every = scipy.sparse.csr_array(scipy.sparse.block_diag([found, nulls], format="csr"))
+    result = scipy.sparse.csr_array(scipy.sparse.csr_array(every[rows])[:, columns])
     result.sort_indices()
     return result
 
 
-def node_similarity(labels: Sequence[str | None], threshold: float = THRESHOLD) -> sparse.csr_array:
+def node_similarity(labels: Sequence[str | None], threshold: float = THRESHOLD) -> scipy.sparse.csr_array:
     """``C_i`` of an attribute declared similar.
 
     Parameters
@@ -92,10 +90,12 @@ def node_similarity(labels: Sequence[str | None], threshold: float = THRESHOLD) 
     """
     below = similar(labels[:-1], labels[:-1], threshold)
     n = len(labels) - 1
-    to_bottom = sparse.csr_array(np.ones((n, 1), dtype=np.int64))
-    unknown = sparse.csr_array((n, 1), dtype=np.int64)
-    bottom = sparse.csr_array(np.ones((1, n + 2), dtype=np.int64))
-    result = sparse.csr_array(sparse.vstack([sparse.hstack([below, to_bottom, unknown]), bottom], format="csr"))
+    to_bottom = scipy.sparse.csr_array(np.ones((n, 1), dtype=np.int64))
+    unknown = scipy.sparse.csr_array((n, 1), dtype=np.int64)
+    bottom = scipy.sparse.csr_array(np.ones((1, n + 2), dtype=np.int64))
+    result = scipy.sparse.csr_array(
+        scipy.sparse.vstack([scipy.sparse.hstack([below, to_bottom, unknown]), bottom], format="csr")
+    )
     result.sort_indices()
     return result
 
@@ -110,8 +110,11 @@ def _distinct(labels: Sequence[str | None]) -> tuple[list[str], npt.NDArray[np.i
     return list(number), np.array(numbers, dtype=np.int64)
 
 
-def _reaching(labels_x: list[str], labels_t: list[str], cutoff: float) -> sparse.csr_array:
+def _reaching(labels_x: list[str], labels_t: list[str], cutoff: float) -> scipy.sparse.csr_array:
     """Pairs of labels of at least that similarity, scored by blocks of rows."""
+    from rapidfuzz import process
+    from rapidfuzz.distance import Jaro
+
     shape = (len(labels_x), len(labels_t))
     rows: list[npt.NDArray[np.int64]] = []
     columns: list[npt.NDArray[np.int64]] = []
@@ -127,4 +130,4 @@ def _reaching(labels_x: list[str], labels_t: list[str], cutoff: float) -> sparse
         columns.append(column)
     row = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
     column = np.concatenate([np.zeros(0, dtype=np.int64), *columns])
-    return sparse.csr_array((np.ones(len(row), dtype=np.int64), (row, column)), shape=shape)
+    return scipy.sparse.csr_array((np.ones(len(row), dtype=np.int64), (row, column)), shape=shape)

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import special, stats
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
@@ -206,7 +206,7 @@ def published_law(rows: int, keep: float, crowd: int) -> FloatArray:
     ndarray of float64, shape (rows + 1,)
         Probability of each number of published rows.
     """
-    law: FloatArray = np.asarray(stats.binom.pmf(np.arange(rows + 1), rows, keep), dtype=np.float64)
+    law: FloatArray = np.asarray(scipy.stats.binom.pmf(np.arange(rows + 1), rows, keep), dtype=np.float64)
     below = min(crowd, rows + 1)
     law[0] = law[:below].sum()
     law[1:below] = 0.0
@@ -307,7 +307,7 @@ def noise_conformance(noise: LongArray, law: FloatArray) -> Conformance:
     z = mean / math.sqrt(variance / len(noise))
     # The law need not be close to normal: the mean of the squares is, by its own variance.
     of_squares = (squares - variance) / math.sqrt((fourth - variance**2) / len(noise))
-    p = float(special.erfc(abs(of_squares) / math.sqrt(2.0)))
+    p = float(scipy.special.erfc(abs(of_squares) / math.sqrt(2.0)))
     return Conformance(len(noise), mean, 0.0, z, p, _fit(noise + reach, law), True)
 
 
@@ -370,7 +370,7 @@ def choice_conformance(drawn: LongArray, law: Sequence[float]) -> Conformance:
 
 def false_alarm(*, moments: bool) -> float:
     """Probability that cells that follow their law do not conform, as far as the approximations hold."""
-    return FIT_P + (float(special.erfc(MEAN_Z / math.sqrt(2.0))) + FIT_P if moments else 0.0)
+    return FIT_P + (float(scipy.special.erfc(MEAN_Z / math.sqrt(2.0))) + FIT_P if moments else 0.0)
 
 
 def conformance(counts: LongArray, *, rows: int, keep: float, crowd: int, moments: bool) -> Conformance:
@@ -402,7 +402,11 @@ def conformance(counts: LongArray, *, rows: int, keep: float, crowd: int, moment
     if variance > 0.0:
         z = (float(counts.mean()) - mean) / math.sqrt(variance / cells)
         statistic = float(counts.var(ddof=1)) * (cells - 1) / variance
-        p = min(1.0, 2.0 * min(float(special.chdtr(cells - 1, statistic)), float(special.chdtrc(cells - 1, statistic))))
+        p = min(
+            1.0,
+            2.0
+            * min(float(scipy.special.chdtr(cells - 1, statistic)), float(scipy.special.chdtrc(cells - 1, statistic))),
+        )
     return Conformance(cells, float(counts.mean()), mean, z, p, _fit(counts, law), moments)
 
 
@@ -427,4 +431,4 @@ def _fit(counts: LongArray, law: FloatArray) -> float:
     seen, wanted = np.bincount(group, weights=observed), np.bincount(group, weights=expected)
     if len(seen) < 2:
         return 1.0
-    return float(special.chdtrc(len(seen) - 1, float(((seen - wanted) ** 2 / wanted).sum())))
+    return float(scipy.special.chdtrc(len(seen) - 1, float(((seen - wanted) ** 2 / wanted).sum())))

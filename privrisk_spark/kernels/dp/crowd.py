@@ -68,7 +68,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from scipy.special import betainc
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.numeric.rational import PRECISION, exp_scaled, rational, round_up
@@ -292,7 +292,7 @@ def survival_rows(k: int, keep_numerator: int, probability: float) -> int:
     beta = keep_numerator / KEEP_UNIT
 
     def survives(n: int) -> bool:
-        return float(betainc(float(k), float(n - k + 1), beta)) >= probability
+        return float(scipy.special.betainc(float(k), float(n - k + 1), beta)) >= probability
 
     low, high = k - 1, k
     while not survives(high):

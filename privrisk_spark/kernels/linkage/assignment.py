@@ -26,8 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment, linprog
-from scipy.sparse import csr_array
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
@@ -183,7 +182,7 @@ def _small(mine: LongArray, theirs: LongArray) -> bool:
 def _by_rows(worth: FloatArray, mine: LongArray, theirs: LongArray) -> tuple[LongArray, LongArray, LongArray]:
     """Links of the assignment problem whose matrix has a row and a column for each single row."""
     known, record = np.repeat(np.arange(len(mine)), mine), np.repeat(np.arange(len(theirs)), theirs)
-    a, b = linear_sum_assignment(worth[np.ix_(known, record)], maximize=True)
+    a, b = scipy.optimize.linear_sum_assignment(worth[np.ix_(known, record)], maximize=True)
     pair = known[a].astype(np.int64) * len(theirs) + record[b]
     distinct, links = np.unique(pair[worth[known[a], record[b]] > 0], return_counts=True)
     return distinct // len(theirs), distinct % len(theirs), links.astype(np.int64)
@@ -217,5 +216,5 @@ class _Transport:
         if gain is not None:
             place, arc = np.append(place, np.full(n, len(most))), np.append(arc, np.arange(n))
             entry, most = np.append(entry, -gain), np.append(most, -least)
-        held = csr_array((entry, (place, arc)), shape=(len(most), n))
-        return np.asarray(linprog(-value, A_ub=held, b_ub=most, method="highs-ds").x)  # type: ignore[call-overload]
+        held = scipy.sparse.csr_array((entry, (place, arc)), shape=(len(most), n))
+        return np.asarray(scipy.optimize.linprog(-value, A_ub=held, b_ub=most, method="highs-ds").x)  # type: ignore[call-overload]

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from scipy import special
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
@@ -310,7 +310,9 @@ def _violated(rows: LongArray, allowed: LongArray, sensitive: int) -> tuple[floa
 def _log_choices(n: int, most: int) -> FloatArray:
     """Logarithms of ``n`` choose ``x`` for ``x`` from 0 to the most."""
     x = np.arange(most + 1, dtype=np.float64)
-    return np.asarray(special.gammaln(n + 1.0) - special.gammaln(x + 1.0) - special.gammaln(n - x + 1.0))
+    return np.asarray(
+        scipy.special.gammaln(n + 1.0) - scipy.special.gammaln(x + 1.0) - scipy.special.gammaln(n - x + 1.0)
+    )
 
 
 def _extended(

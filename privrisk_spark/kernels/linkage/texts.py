@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from rapidfuzz import process
-from rapidfuzz.distance import JaroWinkler
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
@@ -66,6 +64,9 @@ class TextDifference:
 
     def of(self, known: IntArray) -> FloatArray:
         """As :meth:`privrisk_spark.kernels.linkage.differences.Difference.of`."""
+        from rapidfuzz import process
+        from rapidfuzz.distance import JaroWinkler
+
         found = np.zeros((len(known), len(self.nodes)))
         mine, theirs = ~np.isin(known, self.unknown), ~np.isin(self.nodes, self.unknown)
         if not mine.any() or not theirs.any():

@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray
@@ -113,7 +113,7 @@ def normal_scores(middle_ranks: FloatArray, n: int) -> FloatArray:
     ndarray of float64
         Of the same shape.
     """
-    return np.asarray(special.ndtri((middle_ranks - 0.5) / n), dtype=np.float64)
+    return np.asarray(scipy.special.ndtri((middle_ranks - 0.5) / n), dtype=np.float64)
 
 
 def dealt(values: FloatArray, scores: FloatArray) -> FloatArray:
@@ -168,7 +168,7 @@ def shuffled(confidential: FloatArray, known: FloatArray, normals: FloatArray) -
     n, k = confidential.shape
     if n < 2:
         return confidential.copy()
-    ranks = stats.rankdata(both, axis=0)
+    ranks = scipy.stats.rankdata(both, axis=0)
     dealing = Dealing.of(spearman(ranks), k)
     scores = dealing.scores(normal_scores(ranks[:, k:], n), normals)
     return np.column_stack([dealt(confidential[:, i], scores[:, i]) for i in range(k)])

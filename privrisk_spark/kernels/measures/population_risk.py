@@ -42,7 +42,7 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
@@ -126,7 +126,7 @@ def negative_binomial_risk(sizes: LongArray, fractions: FloatArray) -> FloatArra
 def _recurrence(f: LongArray, p: FloatArray) -> FloatArray:
     """``r_f`` from ``r_1``, for p < 1/2."""
     c = p / (1 - p)
-    risk: FloatArray = -xlogy(p, p) / (1 - p)
+    risk: FloatArray = -scipy.special.xlogy(p, p) / (1 - p)
     for at in range(2, int(f.max(initial=1)) + 1):
         risk = np.where(f >= at, c * (1 / (at - 1) - risk), risk)
     return risk

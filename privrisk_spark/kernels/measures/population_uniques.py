@@ -15,8 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import digamma, gammaln
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray
@@ -141,10 +140,10 @@ def _log_falling(top: float, length: FloatArray) -> FloatArray:
     """``ln (a (a-1) … (a-L+1))`` for ``0 <= L <= a``; ``ln Γ(x+1) = (x + 1/2) ln x - x + ln √(2π) + φ(x)``."""
     bottom = top - length
     if top < _ASYMPTOTIC:
-        return gammaln(top + 1) - gammaln(bottom + 1)
+        return scipy.special.gammaln(top + 1) - scipy.special.gammaln(bottom + 1)
     result = np.empty(len(length))
     near = bottom < _ASYMPTOTIC
-    result[near] = gammaln(top + 1) - gammaln(bottom[near] + 1)
+    result[near] = scipy.special.gammaln(top + 1) - scipy.special.gammaln(bottom[near] + 1)
     b, part = bottom[~near], length[~near]
     result[~near] = part * math.log(top) - (b + 0.5) * np.log1p(-part / top) - part + _phi(top) - _phi(b)
     return result
@@ -228,7 +227,7 @@ def pitman(histogram: SizeHistogram, population: int) -> UniquesEstimate:
             return math.exp(low)
         while slope(high) > 0:
             high += 5
-        return math.exp(float(brentq(slope, low, high, xtol=1e-13)))
+        return math.exp(float(scipy.optimize.brentq(slope, low, high, xtol=1e-13)))
 
     def profile(alpha: float) -> float:
         distance = distance_of(alpha)
@@ -238,7 +237,9 @@ def pitman(histogram: SizeHistogram, population: int) -> UniquesEstimate:
 
     alpha = 0.0
     if profile(_LEAST_ALPHA) > 0:
-        alpha = float(brentq(profile, _LEAST_ALPHA, 1 - 1e-9, xtol=1e-12)) if profile(1 - 1e-9) < 0 else 1 - 1e-9
+        alpha = 1 - 1e-9
+        if profile(alpha) < 0:
+            alpha = float(scipy.optimize.brentq(profile, _LEAST_ALPHA, alpha, xtol=1e-12))
     theta = distance_of(alpha) - alpha
     stays = _log_alone(theta, alpha, population) - _log_alone(theta, alpha, n)
     return UniquesEstimate(
@@ -251,10 +252,10 @@ def pitman(histogram: SizeHistogram, population: int) -> UniquesEstimate:
 
 def _log_alone(theta: float, alpha: float, n: int) -> float:
     """``ln Π_(i=1)^(n-1) (θ + α + i - 1) / (θ + i)``."""
-    start = float(gammaln(theta + 1) - gammaln(theta + alpha))
+    start = float(scipy.special.gammaln(theta + 1) - scipy.special.gammaln(theta + alpha))
     low, high = theta + alpha + n - 1, theta + n
     if low < _ASYMPTOTIC:
-        return start + float(gammaln(low) - gammaln(high))
+        return start + float(scipy.special.gammaln(low) - scipy.special.gammaln(high))
     # ln Γ(x) = (x - 1/2) ln x - x + …, without the cancellation of two large values.
     gap = 1 - alpha
     ratio = (low - 0.5) * math.log1p(-gap / high) - gap * math.log(high) + gap
@@ -269,7 +270,7 @@ def _phi_below(x: float) -> float:
 def _digamma_rise(start: float, length: float) -> float:
     """``Σ_(i=0)^(L-1) 1/(x + i) = ψ(x + L) - ψ(x)``, without cancellation at large x."""
     if start < _ASYMPTOTIC:
-        return float(digamma(start + length) - digamma(start))
+        return float(scipy.special.digamma(start + length) - scipy.special.digamma(start))
     end = start + length
 
     def rest(x: float) -> float:
@@ -349,7 +350,9 @@ def slide_negative_binomial(histogram: SizeHistogram, population: int) -> Unique
         return p * alpha * b * (2 - (1 - alpha) * b * w) / (2 * rest * (rest + alpha * b * w)) - share
 
     def b_of(alpha: float) -> float:
-        return float(brentq(beyond, 0.0, 1.0, args=(alpha,), xtol=1e-16)) if beyond(1.0, alpha) > 0 else 1.0
+        return (
+            float(scipy.optimize.brentq(beyond, 0.0, 1.0, args=(alpha,), xtol=1e-16)) if beyond(1.0, alpha) > 0 else 1.0
+        )
 
     def enough(alpha: float) -> bool:
         """Whether at least as many sample uniques are expected as there are."""

@@ -9,7 +9,7 @@ C. Clopper, E. Pearson, "The use of confidence or fiducial limits illustrated in
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
+import scipy
 
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 
@@ -32,7 +32,7 @@ def lower_limit(hits: LongArray, trials: int, alpha: float) -> FloatArray:
     ndarray of float64
     """
     found = np.maximum(hits, 1).astype(np.float64)
-    limit = special.betaincinv(found, trials - found + 1.0, alpha)
+    limit = scipy.special.betaincinv(found, trials - found + 1.0, alpha)
     return np.where(hits > 0, limit, 0.0)
 
 
@@ -49,5 +49,5 @@ def upper_limit(hits: LongArray, trials: int, alpha: float) -> FloatArray:
     ndarray of float64
     """
     found = np.minimum(hits, trials - 1).astype(np.float64)
-    limit = special.betainccinv(found + 1.0, trials - found, alpha)
+    limit = scipy.special.betainccinv(found + 1.0, trials - found, alpha)
     return np.where(hits < trials, limit, 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scipy.special import ndtri
+import scipy
 
 from privrisk_spark.kernels.arrays import FloatArray, WordArray
 from privrisk_spark.kernels.random.keyed import uniforms
@@ -21,5 +21,5 @@ def normals(words: WordArray) -> FloatArray:
     ndarray of float64
         Same shape, symmetric about 0, within 8.3 standard deviations: a uniform number is never nearer to 0 than 2^-53.
     """
-    result: FloatArray = ndtri(uniforms(words))
+    result: FloatArray = scipy.special.ndtri(uniforms(words))
     return result

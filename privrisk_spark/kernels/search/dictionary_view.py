@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.counting.consistent import Axis, SortedCounts, incidence
@@ -67,7 +67,7 @@ class DictionaryRows:
         return [(codes.astype(np.int32), place.ravel()) for codes, place in columns]
 
     @cached_property
-    def _incidence(self) -> list[tuple[IntArray, sparse.csr_array]]:
+    def _incidence(self) -> list[tuple[IntArray, scipy.sparse.csr_array]]:
         """Per attribute the class of each node, and the codes each class is consistent with."""
         result = []
         for axis, (codes, _) in zip(self.axes, self._present, strict=True):

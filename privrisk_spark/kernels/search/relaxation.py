@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
+import scipy
 
 from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.disclosure.objective import LeastRisk, preferred
@@ -135,14 +134,14 @@ def _relaxation(lattice: RecordLattice, floor: float) -> tuple[FloatArray, float
     values.append(np.concatenate([[floor - utility], lost]))
     count += 1
     # The stubs of linprog know no sparse matrix.
-    matrix: Any = coo_array(
+    matrix: Any = scipy.sparse.coo_array(
         (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(count, 1 + n + m)
     ).tocsr()
     scale = sensitivity if sensitivity > 0 else 1.0
     normal = np.concatenate([[sensitivity], -saved, np.zeros(m)]) / scale
     gain = np.concatenate([np.zeros(1 + n), lattice.counts.astype(np.float64)])
     if sensitivity > 0:
-        found: Any = linprog(
+        found: Any = scipy.optimize.linprog(
             -gain, A_ub=matrix, b_ub=np.zeros(count), A_eq=normal[None, :], b_eq=[1.0], bounds=(0, None), method="highs"
         )
         if found.status == 0:
@@ -150,7 +149,7 @@ def _relaxation(lattice: RecordLattice, floor: float) -> tuple[FloatArray, float
     # Φ = 0 is within reach: least Φ at t = 1, and of these the most rows.
     pinned = np.zeros(1 + n + m)
     pinned[t] = 1.0
-    found = linprog(
+    found = scipy.optimize.linprog(
         normal - gain * 1e-6 / lattice.dictionary_rows[0],
         A_ub=matrix, b_ub=np.zeros(count), A_eq=pinned[None, :], b_eq=[1.0], bounds=(0, None), method="highs",
     )  # fmt: skip

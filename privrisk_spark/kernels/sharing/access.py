@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.arrays import FloatArray, LevelArray, LongArray, WordArray
@@ -314,11 +314,11 @@ def exact_least_loss(entries: Entries, least_utility: float) -> Access:
 def _integers(cost: FloatArray, entries: Entries, row: FloatArray, limits: tuple[float, float]) -> LevelArray:
     if not len(cost):
         return np.zeros(0, dtype=np.int8)
-    found = optimize.milp(
+    found = scipy.optimize.milp(
         cost,
         integrality=np.ones(len(cost), dtype=np.int64),
-        bounds=optimize.Bounds(0, entries.tops),
-        constraints=optimize.LinearConstraint(row[None, :], *limits),
+        bounds=scipy.optimize.Bounds(0, entries.tops),
+        constraints=scipy.optimize.LinearConstraint(row[None, :], *limits),
         options={"mip_rel_gap": 0.0},
     )
     if found.x is None:

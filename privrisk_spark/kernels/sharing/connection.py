@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph
+import scipy
 
 from privrisk_spark.kernels.arrays import LongArray
 
@@ -50,14 +49,14 @@ def parts_of(n: int, u: LongArray, v: LongArray) -> Parts:
     """
     if not len(u):
         return Parts(0, 0, 0)
-    links = sparse.csr_array((np.ones(len(u), dtype=np.int8), (u, v)), shape=(n, n))
-    _, part = csgraph.connected_components(links, directed=False)
+    links = scipy.sparse.csr_array((np.ones(len(u), dtype=np.int8), (u, v)), shape=(n, n))
+    _, part = scipy.sparse.csgraph.connected_components(links, directed=False)
     users = np.bincount(part)
     largest = int(np.argmax(users))
     begin = int(np.flatnonzero(part == largest)[0])
     diameter = 0
     for _ in range(2):
-        steps = csgraph.shortest_path(links, directed=False, unweighted=True, indices=begin)
+        steps = scipy.sparse.csgraph.shortest_path(links, directed=False, unweighted=True, indices=begin)
         reached = np.where(np.isfinite(steps), steps, -1.0)
         begin, diameter = int(np.argmax(reached)), int(reached.max())
     return Parts(len(np.unique(np.concatenate([u, v]))), int(users[largest]), diameter)

@@ -24,8 +24,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph
+import scipy
 
 from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
@@ -278,10 +277,10 @@ def settled(graph: Graph, leak: Leak, users: IntArray) -> FloatArray:
     """
     if graph.directed:
         raise InternalError("where a directed graph settles is not known here")
-    links = sparse.csr_array(
+    links = scipy.sparse.csr_array(
         (np.ones(len(graph.indices), dtype=np.int8), graph.indices, graph.indptr), shape=(graph.n, graph.n)
     )
-    n_components, component = csgraph.connected_components(links, directed=False)
+    n_components, component = scipy.sparse.csgraph.connected_components(links, directed=False)
     # A user without friends is a component of his own, in which everything stays with him.
     share = np.ones(graph.n) if leak == "laplacian" else np.maximum(graph.degree, 1).astype(np.float64)
     whole = np.bincount(component, weights=share, minlength=n_components)
@@ -474,7 +473,7 @@ def weighted(amount: LongArray, weight: int) -> LongArray:
     return found
 
 
-def expected_trust(values: FloatArray, starts: LongArray, trust: sparse.csr_array) -> FloatArray:
+def expected_trust(values: FloatArray, starts: LongArray, trust: scipy.sparse.csr_array) -> FloatArray:
     """``Σ_j K_vj T_uj`` of pairs (u, v).
 
     Parameters

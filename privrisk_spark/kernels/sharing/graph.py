@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
@@ -61,7 +61,7 @@ class Graph:
         left, right = u[apart], v[apart]
         if not directed:
             left, right = np.concatenate([left, right]), np.concatenate([right, left])
-        found = sparse.coo_array((np.ones(len(left), dtype=np.bool_), (left, right)), shape=(n, n)).tocsr()
+        found = scipy.sparse.coo_array((np.ones(len(left), dtype=np.bool_), (left, right)), shape=(n, n)).tocsr()
         found.sum_duplicates()
         return cls(found.indptr.astype(np.int64), found.indices.astype(np.int32), directed)
 
@@ -81,7 +81,7 @@ class Graph:
         if not self.directed:
             return self
         ones = np.ones(len(self.indices), dtype=np.bool_)
-        links = sparse.csr_array((ones, self.indices, self.indptr), shape=(self.n, self.n)).tocsc()
+        links = scipy.sparse.csr_array((ones, self.indices, self.indptr), shape=(self.n, self.n)).tocsc()
         return Graph(links.indptr.astype(np.int64), links.indices.astype(np.int32), directed=True)
 
     def ball(self, user: int, radius: int) -> IntArray:

@@ -16,11 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark import __version__
-from privrisk_spark.engine.extras import require_scikit_learn
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.errors import RefusedError, SchemaError
+from privrisk_spark.extras import require
 from privrisk_spark.pipelines.assess.counted import Counted, Encoded, count_subjects
 from privrisk_spark.pipelines.assess.masked import MaskedRelease, measure_masked, open_masked, predicts_values
 from privrisk_spark.pipelines.assess.measured import (
@@ -115,7 +115,7 @@ def assess(
     refuse_input({"--output": place.location}, {**given, **pinned.places})
     policy = pinned.policy
     if policy.assess.classifiers is not None:
-        require_scikit_learn("assess.classifiers")
+        require("sklearn", "assess.classifiers")
     with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
         run = Run(spark, policy, place, scratch, Progress(place.status, run_id, STAGES, labels(spark)))
         opened, masked, vocabularies = read(run, table, announce)

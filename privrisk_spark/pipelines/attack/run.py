@@ -16,11 +16,11 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark import __version__
-from privrisk_spark.engine.extras import require_splink
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.errors import InputError, RefusedError
+from privrisk_spark.extras import require
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.scores import Scores
 from privrisk_spark.pipelines.assess.opened import Run
@@ -122,7 +122,7 @@ def attack(
     refuse_input({"--output": place.location}, {**given, **pinned.places})
     policy = pinned.policy
     if by_splink(attack_of(policy)):
-        require_splink(ENGINE)
+        require("splink", ENGINE)
     with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
         tried = attack_of(policy).tried
         stages = 5 + bool(OF_VALUES.intersection(tried)) + ("membership" in tried) + ("learned" in tried)

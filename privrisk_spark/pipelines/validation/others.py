@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark.engine.extras import require_scikit_learn, require_splink
+from privrisk_spark.extras import require
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.pipelines import share as sharing
 from privrisk_spark.pipelines.assess import run as assessing
@@ -75,7 +75,7 @@ def look_at_assessment(
     policy = pinned.policy
     with looks.at("assess.classifiers"):
         if policy.assess.classifiers is not None:
-            require_scikit_learn("assess.classifiers")
+            require("sklearn", "assess.classifiers")
     reading = narrowed(policy)
     opened = look_at_table(looks, spark, reading, table)
     people = None
@@ -113,7 +113,7 @@ def look_at_attack(
     policy, asked = pinned.policy, attack_planning.attack_of(pinned.policy)
     with looks.at(attack_planning.ENGINE):
         if attack_planning.by_splink(asked):
-            require_splink(attack_planning.ENGINE)
+            require("splink", attack_planning.ENGINE)
     opened = look_at_table(looks, spark, attack_planning.read_policy(policy), table)
     named: dict[str, Masked] = {attack_planning.PROTECTED: asked.protected}
     if asked.intruder.table is not None:

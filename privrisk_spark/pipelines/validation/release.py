@@ -10,7 +10,6 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine.sources import files_only_spark_knows, files_read
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release.lake_output import check_lake, lake_place
 from privrisk_spark.pipelines.release.opened import TABLES
 from privrisk_spark.pipelines.release.published import refuse_note
@@ -22,9 +21,7 @@ from privrisk_spark.pipelines.validation.looks import (
     look_at_table,
 )
 from privrisk_spark.planning.as_published import AsPublished, as_published
-from privrisk_spark.planning.budget import seen_of
 from privrisk_spark.planning.calibration import mechanism
-from privrisk_spark.planning.cost import cost_of
 from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes
@@ -172,6 +169,10 @@ def _planned(
             plan = mechanism(policy, hierarchies)
     if isinstance(plan, Mechanism) and policy.ledger is not None:
         with looks.at("ledger"):
+            from privrisk_spark.ledger.ledger import Ledger
+            from privrisk_spark.planning.budget import seen_of
+            from privrisk_spark.planning.cost import cost_of
+
             cost = cost_of(policy, plan, place.run_id, plan.digest(policy, hierarchies), date=date, files=files)
             Ledger(policy.ledger.url).would_cost(**cost.arguments(), seen=seen_of(policy))
     # A mechanism that cannot be had has been told of, and decides nothing.

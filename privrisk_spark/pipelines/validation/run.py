@@ -9,8 +9,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.pipelines.validation.looks import Looks
-from privrisk_spark.pipelines.validation.others import look_at_assessment, look_at_attack, look_at_sharing
-from privrisk_spark.pipelines.validation.release import look_at_release
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.validation import Job, Validation
 
@@ -98,10 +96,15 @@ def _looked(
         looks.errors.append(ConfigError(faults))
     else:
         looks.saw("policy", "every key has a value that is allowed, and they fit each other")
+    # Each job by its own modules: those of the others take longer to import than a small table to look at.
     if job == "release":
+        from privrisk_spark.pipelines.validation.release import look_at_release
+
         possible = not faults
         return looks, look_at_release(looks, spark, policy, run_id=run_id, date=date, table=table, possible=possible)
+    from privrisk_spark.pipelines.validation import others
+
     if job == "assess":
-        return looks, look_at_assessment(looks, spark, policy, table=table, output=output)
-    look = look_at_attack if job == "attack" else look_at_sharing
+        return looks, others.look_at_assessment(looks, spark, policy, table=table, output=output)
+    look = others.look_at_attack if job == "attack" else others.look_at_sharing
     return looks, look(looks, spark, policy, table=table, output=output)

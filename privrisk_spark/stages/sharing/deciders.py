@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from privrisk_spark.engine.batches import Scratch
-from privrisk_spark.engine.extras import require_scikit_learn
 from privrisk_spark.errors import InputError
+from privrisk_spark.extras import require
 from privrisk_spark.kernels.sharing.trust import Exposure
 from privrisk_spark.planning.sharing import (
     check_steps,
@@ -143,7 +143,7 @@ def trust_of(policy: Policy, ground: Ground, tables: Mapping[str, StoredNetwork]
         refuse_whole(ground, asked.adjacency_on_machine, "sharing.trust: 'propagated'")
         return Propagated(tables[TRUST], ground.network, trust_series(trust))
     if isinstance(trust, OneClassTrust):
-        require_scikit_learn("sharing.trust")
+        require("sklearn", "sharing.trust")
         return OneClass(tables[TRUST], trust.outliers, trust.otherwise)
     return CommonFriends()
 

@@ -13,7 +13,8 @@ from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 
-from privrisk_spark.errors import EngineError, InputError
+from privrisk_spark.errors import EngineError
+from privrisk_spark.extras import require
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.footers import Listed, data_files, plain
 from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Snapshot
@@ -89,21 +90,16 @@ def is_delta(asked: Asked, location: Location) -> bool:
     InputError
         If the package deltalake is not installed.
     """
-    try:
-        from deltalake import DeltaTable
-        from deltalake.exceptions import DeltaError
-    except ImportError:
-        raise _not_installed(asked) from None
+    require("deltalake", asked.where)
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
     try:
         return bool(DeltaTable.is_deltatable(str(location)))
     except (DeltaError, OSError, ValueError):
         raise EngineError(
             f"{asked.where} cannot be looked at: its store cannot be reached with the settings in the environment."
         ) from None
-
-
-def _not_installed(asked: Asked) -> InputError:
-    return InputError(f"{asked.where}: Delta tables need the package deltalake; install privrisk-spark[delta].")
 
 
 def opened_delta(asked: Asked, location: Location, version: int | None = None) -> DeltaTable:
@@ -123,11 +119,10 @@ def opened_delta(asked: Asked, location: Location, version: int | None = None) -
     InputError
         If the package is not installed.
     """
-    try:
-        from deltalake import DeltaTable
-        from deltalake.exceptions import DeltaError, TableNotFoundError
-    except ImportError:
-        raise _not_installed(asked) from None
+    require("deltalake", asked.where)
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError, TableNotFoundError
+
     try:
         return DeltaTable(str(location), version=version)
     except TableNotFoundError:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.extras import require
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.footers import Listed, Names, data_files, plain
 from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Snapshot, Value
@@ -87,13 +88,10 @@ def open_iceberg(asked: Asked, pin: Pin | None = None) -> Snapshot:
 
 
 def _opened(asked: Asked) -> Table:
-    try:
-        from pyiceberg.catalog import load_catalog
-        from pyiceberg.table import StaticTable
-    except ImportError:
-        raise InputError(
-            f"{asked.where}: Iceberg tables need the package pyiceberg; install privrisk-spark[iceberg]."
-        ) from None
+    require("pyiceberg", asked.where)
+    from pyiceberg.catalog import load_catalog
+    from pyiceberg.table import StaticTable
+
     try:
         if asked.catalog is not None:
             name, _, identifier = asked.catalog.partition(".")

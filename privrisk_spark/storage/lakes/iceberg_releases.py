@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privrisk_spark.errors import EngineError, InputError, PrivriskError
+from privrisk_spark.errors import EngineError, PrivriskError
+from privrisk_spark.extras import require
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.footers import known, plain
 from privrisk_spark.storage.lakes.iceberg import place_of
@@ -62,13 +63,10 @@ class IcebergReleases(ReleaseTable["Table", _Copied]):
         return (Exception,)  # of any store, catalog and database
 
     def _catalog(self) -> tuple[Catalog, str]:
-        try:
-            from pyiceberg.catalog import load_catalog
-            from pyiceberg.exceptions import NotInstalledError
-        except ImportError:
-            raise InputError(
-                f"{self.asked.where}: Iceberg tables need the package pyiceberg; install privrisk-spark[iceberg]."
-            ) from None
+        require("pyiceberg", self.asked.where)
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.exceptions import NotInstalledError
+
         name, _, identifier = (self.asked.catalog or "").partition(".")
         try:
             return load_catalog(name), identifier

@@ -327,7 +327,7 @@ def test_sentences() -> None:
     assert math.isnan(plots.crossing(np.array([0.0, 1.0]), np.array([1.0, 1.0]), 2.0))
 
 
-@pytest.mark.usefixtures("sketched")
+@pytest.mark.usefixtures("no_charts")
 def test_a_run_is_a_function_of_data_and_seed() -> None:
     def result(one: TableResult = ON_TABLE) -> ExperimentResult:
         found = findings([one, one], BY_GROUP, DETERRED, SIZES)

@@ -23,7 +23,7 @@ from privrisk_spark.experiments.adversary.tables import collect_groups, collect_
 from privrisk_spark.experiments.generated import registry
 from privrisk_spark.experiments.generated.registry import RACES, SEXES, Persons, Registry
 
-pytestmark = pytest.mark.usefixtures("sketched")
+pytestmark = pytest.mark.usefixtures("no_charts")
 
 FEW = ("--rows=30000", "--records=300", "--seed=9", "--date=2026-01-02")
 KINDS = ["groups", "runtime", "risk", "payoff", "exploits", "unknown", "costs", "deterrence"]

@@ -29,7 +29,7 @@ from privrisk_spark.kernels.linkage.evidence import Found
 from privrisk_spark.kernels.linkage.learned.fitting import Limits, fit
 from privrisk_spark.kernels.linkage.learned.training import KnownRecords, found_by
 
-pytestmark = pytest.mark.usefixtures("sketched")
+pytestmark = pytest.mark.usefixtures("no_charts")
 
 SIZES = CompareSizes(rows=120, attributes=3, records=60, columns=4)
 SUBJECT = Subject.generated(3, 120, 3)

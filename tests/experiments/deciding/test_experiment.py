@@ -33,7 +33,7 @@ from privrisk_spark.stages.tables.opening import hierarchies_from_policy
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
 
-pytestmark = pytest.mark.usefixtures("sketched")
+pytestmark = pytest.mark.usefixtures("no_charts")
 
 ROOT = Path(__file__).resolve().parents[3]
 FEW = ("--rows=150", "--attributes=3", "--records=40", "--searches=2", "--seed=9", "--date=2026-01-02")

@@ -581,7 +581,7 @@ def without_times(value: object) -> object:
     return value
 
 
-@pytest.mark.usefixtures("sketched")
+@pytest.mark.usefixtures("no_charts")
 def test_a_run_is_a_function_of_data_and_seed_but_for_times() -> None:
     sizes = Sizes(rows=150, attributes=3, records=40, searches=2, seed=9)
 

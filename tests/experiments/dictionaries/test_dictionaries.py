@@ -20,7 +20,7 @@ from privrisk_spark.experiments.dictionaries.plots import plots
 from privrisk_spark.experiments.dictionaries.rules import every_rule
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
 
-pytestmark = pytest.mark.usefixtures("sketched")
+pytestmark = pytest.mark.usefixtures("no_charts")
 
 SUBJECT = Subject.generated(5, 90, 3)
 NESTED = Nested.of(SUBJECT, 5, (0.2, 0.5, 1.0))

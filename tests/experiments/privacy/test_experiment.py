@@ -21,7 +21,7 @@ from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.privacy.releases import Public, public_schemes
 from privrisk_spark.experiments.privacy.results import PrivacySizes, run_on
 
-pytestmark = pytest.mark.usefixtures("sketched")
+pytestmark = pytest.mark.usefixtures("no_charts")
 
 FEW = ("--rows=1500", "--large=3000", "--attributes=3", "--records=3", "--runs=1", "--seed=9", "--date=2026-01-02")
 KINDS = ["unsampled", "sampling", "epsilon", "sizes"]

@@ -279,7 +279,7 @@ def test_the_worst_case_in_words() -> None:
     assert (found_worst.chains > 10 * found_worst.single).all()
 
 
-@pytest.mark.usefixtures("sketched")
+@pytest.mark.usefixtures("no_charts")
 def test_a_run_is_a_function_of_data_and_seed() -> None:
     sizes = PrivacySizes(1_500, 1_500, 3, 3, 1, 9)
     worst = worst_case((300,), (6,))

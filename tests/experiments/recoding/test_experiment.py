@@ -25,7 +25,7 @@ from privrisk_spark.planning.disclosure import sensitivity
 from privrisk_spark.policy.reading import load
 from privrisk_spark.stages.tables.opening import hierarchies_from_policy
 
-pytestmark = pytest.mark.usefixtures("sketched")
+pytestmark = pytest.mark.usefixtures("no_charts")
 
 FEW = ("--rows=200", "--attributes=3", "--records=40", "--seed=9", "--date=2026-01-02")
 PLOTS = ["recoding-frontier", "recoding-loss", "recoding-nodes", "recoding-time", "recoding-risk"]

@@ -16,7 +16,7 @@ from privrisk_spark.cli.app import app
 from privrisk_spark.experiments.sharing import diffusing
 from privrisk_spark.experiments.sharing.aggregate import ENUMERATED, EXACT, LAYERS, LEFT_OUT, LETTER
 
-pytestmark = pytest.mark.usefixtures("sketched")
+pytestmark = pytest.mark.usefixtures("no_charts")
 
 PLOTS = [
     "sharing-value", "sharing-time", "sharing-nodes", "sharing-gap", "sharing-shown", "sharing-access", "sharing-small",

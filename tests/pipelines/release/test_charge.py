@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from small_release import write_table
 from typer.testing import CliRunner
 
-from privrisk_spark import api
+import privrisk_spark as pr
 from privrisk_spark.cli.app import app
 from privrisk_spark.errors import BudgetError
 from privrisk_spark.hierarchies.builders import build
@@ -206,7 +206,7 @@ def test_release_of_files_of_another_lineage_is_refused_before_it_is_charged(
         spark.sql("DROP TABLE twice")
     frame = spark.read.parquet(str(part)).where("age > 0")
     with pytest.raises(BudgetError, match="or a file of it, is that of the lineage 'small'"):
-        api.release(frame, parse(in_catalog | {"ledger": path["ledger"] | {"lineage": "third"}}), run_id="r4")
+        pr.release(frame, parse(in_catalog | {"ledger": path["ledger"] | {"lineage": "third"}}), run_id="r4")
     ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
     assert {name: [run.run_id for run in ledger.balance(name).runs] for name in ("small", "second", "third")} == {
         "small": ["r1"], "second": ["r2"], "third": [],

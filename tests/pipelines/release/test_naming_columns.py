@@ -18,7 +18,7 @@ from privrisk_spark.stages.tables import naming_columns
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.usefixtures("sketched")
+pytestmark = pytest.mark.usefixtures("no_charts")
 
 FLAT = pr.quasi_identifier(pr.flat())
 GUARANTEES: dict[str, dict[str, Any]] = {

@@ -262,7 +262,7 @@ def test_what_is_no_table_is_said(table: Path, tmp_path: Path, monkeypatch: pyte
     with pytest.raises(SchemaError, match="no version 7"):
         open_delta(asked(table, version=7))
     monkeypatch.setitem(__import__("sys").modules, "deltalake", None)
-    with pytest.raises(InputError, match=r"need the package deltalake; install privrisk-spark\[delta\]"):
+    with pytest.raises(InputError, match=r"needs the package 'deltalake', .* pip install 'privrisk-spark\[delta\]"):
         open_delta(asked(table))
 
 

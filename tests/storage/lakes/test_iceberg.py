@@ -86,8 +86,8 @@ def test_a_table_is_found_by_its_metadata_its_directory_and_its_catalog(
     monkeypatch.setattr(pyiceberg.catalog, "_ENV_CONFIG", Config())  # it is read when the package is imported
     assert ids(by_catalog) == "abcdef"
     with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "pyiceberg.table", None)
-        with pytest.raises(InputError, match=r"need the package pyiceberg; install privrisk-spark\[iceberg\]"):
+        patch.setitem(sys.modules, "pyiceberg", None)
+        with pytest.raises(InputError, match=r"package 'pyiceberg', .* pip install 'privrisk-spark\[iceberg\]"):
             open_iceberg(by_catalog)
 
 

@@ -183,8 +183,8 @@ def test_catalogs_and_namespaces_that_are_not_there_are_named(monkeypatch: pytes
         with pytest.raises(SchemaError, match=r"cannot be made .* its catalog gives no place for a table \(warehouse"):
             at().check(list, COLUMNS)
     with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "pyiceberg.catalog", None)
-        with pytest.raises(InputError, match=r"install privrisk-spark\[iceberg\]"):
+        patch.setitem(sys.modules, "pyiceberg", None)
+        with pytest.raises(InputError, match=r"pip install 'privrisk-spark\[iceberg\]"):
             at().check(list, COLUMNS)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
@@ -170,7 +170,7 @@ class WeightsFamily:
 
     def rows(self) -> tuple[Any, FloatArray, FloatArray]:
         """As :meth:`Family.rows`."""
-        return csr_array(np.ones((1, self.n))), np.ones(1), np.ones(1)
+        return scipy.sparse.csr_array(np.ones((1, self.n))), np.ones(1), np.ones(1)
 
     def cuts(self, parameters: FloatArray) -> FloatArray:
         """As :meth:`Family.cuts`."""
@@ -225,7 +225,7 @@ class ChoquetFamily:
         count, each = len(less), np.arange(len(less))
         values = np.concatenate([np.ones(count), -np.ones(count)])
         places = (np.concatenate([each, each]), np.concatenate([more - 1, less - 1]))
-        return csr_array((values, places), shape=(count, 2**self.n - 1)), np.zeros(count), np.ones(count)
+        return scipy.sparse.csr_array((values, places), shape=(count, 2**self.n - 1)), np.zeros(count), np.ones(count)
 
     def _grown(self) -> tuple[LongArray, LongArray]:
         """Sets of at least one attribute, and the same with another."""
@@ -296,7 +296,7 @@ class BilinearFamily:
         matrix = np.vstack([(i == j).astype(np.float64), pairs])
         low, high = np.zeros(len(matrix)), np.full(len(matrix), np.inf)
         low[0] = high[0] = 1.0
-        return csr_array(matrix), low, high
+        return scipy.sparse.csr_array(matrix), low, high
 
     def _of_vectors(self, vectors: FloatArray) -> FloatArray:
         """Rows ``a`` with ``a · θ = vᵀ Q v``."""

@@ -26,7 +26,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+import scipy
 
 from privrisk_spark.claims import Status
 from privrisk_spark.errors import InputError
@@ -206,7 +206,7 @@ class _Fitting:
         self.scale = training.scale
         features = len(self.family.limits()[0])
         self.record, self.place = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        self.gaps: Any = csr_array((0, features))
+        self.gaps: Any = scipy.sparse.csr_array((0, features))
         self.least = np.zeros(0)
         self.cuts = np.zeros((0, features))
         self.parameters: FloatArray | None = None
@@ -323,7 +323,7 @@ class _Fitting:
         if len(record):
             others, own = self.training.pairs(record, place)
             gaps = (self.family.features(others) - self.family.features(own)) / self.scale
-            self.gaps = vstack([self.gaps, csr_array(gaps)]).tocsr()
+            self.gaps = scipy.sparse.vstack([self.gaps, scipy.sparse.csr_array(gaps)]).tocsr()
             self.least = np.concatenate([self.least, self.family.least_gap(others, own) / self.scale])
             self.record, self.place = np.concatenate([self.record, record]), np.concatenate([self.place, place])
         return len(record)

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
-from scipy.sparse import coo_array, csr_array, hstack, vstack
+import scipy
 
 from privrisk_spark.errors import InternalError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
@@ -138,16 +137,25 @@ def _solved(family: Family, record: LongArray, gaps: Any, stakes: FloatArray, ma
     """Parameters of the least hinge loss: a linear program."""
     f, m, c = gaps.shape[1], len(stakes), len(record)
     matrix, least, most = family.rows()
-    slacks, none = csr_array((np.ones(c), (np.arange(c), record)), shape=(c, m)), coo_array((len(least), m))
+    slacks, none = (
+        scipy.sparse.csr_array((np.ones(c), (np.arange(c), record)), shape=(c, m)),
+        scipy.sparse.coo_array((len(least), m)),
+    )
     low, high = family.limits()
     # The stubs of linprog know no sparse matrix.
     given: Any = {
-        "A_ub": vstack([hstack([-gaps, -slacks]), hstack([-matrix, none]), hstack([matrix, none])]).tocsr(),
+        "A_ub": scipy.sparse.vstack(
+            [
+                scipy.sparse.hstack([-gaps, -slacks]),
+                scipy.sparse.hstack([-matrix, none]),
+                scipy.sparse.hstack([matrix, none]),
+            ]
+        ).tocsr(),
         "b_ub": np.concatenate([np.full(c, -margin), -least, most]),
         "bounds": np.column_stack([np.concatenate([low, np.zeros(m)]), np.concatenate([high, np.full(m, np.inf)])]),
     }
     for method in ("highs-ipm", "highs-ds"):
-        found: Any = linprog(np.concatenate([np.zeros(f), stakes]), method=method, **given)
+        found: Any = scipy.optimize.linprog(np.concatenate([np.zeros(f), stakes]), method=method, **given)
         if found.status == 0:
             return np.asarray(found.x[:f])
     raise InternalError(f"record linkage: the linear program was not solved: {found.message}")
@@ -199,15 +207,17 @@ def fewest_failures(
     f, m = constraints.gaps.shape[1], len(stakes)
     every = np.arange(len(constraints))
     void = np.maximum(margin - constraints.least, 0.0)
-    failing = csr_array((void, (every, constraints.record)), shape=(len(every), m))
+    failing = scipy.sparse.csr_array((void, (every, constraints.record)), shape=(len(every), m))
     rows = _rows(constraints, every, failing, margin)
     cost = np.concatenate([np.zeros(f), stakes])
-    rows.append(LinearConstraint(csr_array(cost[None, :]), -np.inf, at_most * (1 + 1e-9) + 1e-9))
+    rows.append(
+        scipy.optimize.LinearConstraint(scipy.sparse.csr_array(cost[None, :]), -np.inf, at_most * (1 + 1e-9) + 1e-9)
+    )
     low, high = constraints.family.limits()
-    found = milp(
+    found = scipy.optimize.milp(
         cost,
         integrality=np.concatenate([np.zeros(f), np.ones(m)]),
-        bounds=Bounds(np.concatenate([low, np.zeros(m)]), np.concatenate([high, np.ones(m)])),
+        bounds=scipy.optimize.Bounds(np.concatenate([low, np.zeros(m)]), np.concatenate([high, np.ones(m)])),
         constraints=rows,
         options={"node_limit": nodes, "time_limit": seconds, "mip_rel_gap": 0.0},
     )
@@ -234,26 +244,28 @@ def greatest_margin(constraints: Constraints, held: BoolArray) -> FloatArray | N
         None if the solver finds none.
     """
     kept = np.flatnonzero(held[constraints.record])
-    beside = csr_array(-np.ones((len(kept), 1)))
+    beside = scipy.sparse.csr_array(-np.ones((len(kept), 1)))
     rows = _rows(constraints, kept, beside, 0.0)
     f = constraints.gaps.shape[1]
     low, high = constraints.family.limits()
-    bounds = Bounds(np.append(low, -1.0), np.append(high, 1.0))
-    found = milp(np.append(np.zeros(f), -1.0), bounds=bounds, constraints=rows)
+    bounds = scipy.optimize.Bounds(np.append(low, -1.0), np.append(high, 1.0))
+    found = scipy.optimize.milp(np.append(np.zeros(f), -1.0), bounds=bounds, constraints=rows)
     return None if found.x is None else np.asarray(found.x[:f])
 
 
-def _rows(constraints: Constraints, kept: LongArray, beside: Any, margin: float) -> list[LinearConstraint]:
+def _rows(
+    constraints: Constraints, kept: LongArray, beside: Any, margin: float
+) -> list[scipy.optimize.LinearConstraint]:
     """Constraints of the rows in the way, with the columns of the records beside them, and of the family."""
     m = beside.shape[1]
     matrix, low, high = constraints.family.rows()
-    own = vstack([matrix, csr_array(constraints.cuts)]) if len(constraints.cuts) else matrix
-    none = coo_array((own.shape[0], m))
+    own = scipy.sparse.vstack([matrix, scipy.sparse.csr_array(constraints.cuts)]) if len(constraints.cuts) else matrix
+    none = scipy.sparse.coo_array((own.shape[0], m))
     more = len(constraints.cuts)
     return [
-        LinearConstraint(hstack([constraints.gaps[kept], beside]).tocsr(), margin, np.inf),
-        LinearConstraint(
-            hstack([own, none]).tocsr(),
+        scipy.optimize.LinearConstraint(scipy.sparse.hstack([constraints.gaps[kept], beside]).tocsr(), margin, np.inf),
+        scipy.optimize.LinearConstraint(
+            scipy.sparse.hstack([own, none]).tocsr(),
             np.concatenate([low, np.zeros(more)]),
             np.concatenate([high, np.full(more, np.inf)]),
         ),
