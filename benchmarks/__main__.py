@@ -28,6 +28,7 @@ from benchmarks import (
     object_store,
     persons,
     readers,
+    references,
     sharing,
 )
 from benchmarks.s3_server import ServerError
@@ -55,6 +56,7 @@ BENCHMARKS: dict[str, Callable[..., list[case_study.Result]]] = {
     "object-store": object_store.run,
     "persons": persons.run,
     "readers": readers.run,
+    "references": references.run,
     "sharing": sharing.run,
     "sharing-growth": sharing.run_growth,
 }
@@ -86,14 +88,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, help="rows of the (first) table; the register grows in proportion")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="where generated data is kept")
+    parser.add_argument("--arx", type=Path, metavar="DIR", help="read the source of ARX there (references)")
+    parser.add_argument("--sdcmicro", type=Path, metavar="DIR", help="read the source of sdcMicro there (references)")
     given = parser.parse_args(arguments)
     if given.name not in BENCHMARKS:
         names = list(BENCHMARKS)
         parser.error(f"no benchmark is named '{given.name}'{nearest(given.name, names)}; there are: {listing(names)}")
     if given.rows is not None and given.rows < 1:
         parser.error(f"--rows must be at least 1, got {given.rows}")
+    sources = {name: vars(given)[name] for name in ("arx", "sdcmicro") if vars(given)[name] is not None}
+    for name, source in sources.items():
+        if given.name != "references":
+            parser.error(f"--{name} needs the benchmark 'references'")
+        if not source.is_dir():
+            parser.error(f"--{name}: the directory '{source}' does not exist")
     try:
-        results = BENCHMARKS[given.name](rows=given.rows, cache=given.cache)
+        results = BENCHMARKS[given.name](rows=given.rows, cache=given.cache, **sources)
     except (case_study.BenchmarkError, ClusterError, ServerError) as error:
         print(error, file=sys.stderr)
         return 1
