@@ -66,6 +66,9 @@ EXAMPLES: dict[str, Callable[[int], int]] = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--examples", choices=list(EXAMPLES), default="some", help="random examples of each property")
+    parser.addoption(
+        "--engine", choices=["embedded", "spark"], default="embedded", help="what executes the tests' plans"
+    )
 
 
 def without_spark(config: pytest.Config) -> bool:
@@ -101,8 +104,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first, in whatever order, so that no process waits for another's last one."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what needs the other engine. Long files first, so that no process waits for another's last one."""
+    other = {"embedded": "on_spark", "spark": "on_embedded"}[config.getoption("--engine")]
+    left_out = [item for item in items if item.get_closest_marker(other)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker(other)]
     rank = {name: at for at, name in enumerate(LONG)}
     items.sort(key=lambda item: rank.get(item.path.relative_to(ROOT / "tests").parts[0], len(LONG)))
 
@@ -152,13 +159,29 @@ def google(endpoint: str) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[object]:
-    """A local session: few partitions, tiny Arrow batches so that batching always happens, its own warehouse."""
+def spark(
+    tmp_path_factory: pytest.TempPathFactory, java_options: str, pytestconfig: pytest.Config
+) -> Iterator[SparkSession]:
+    """A session of the engine that ``--engine`` names: few partitions, its own warehouse."""
+    if pytestconfig.getoption("--engine") == "embedded":
+        yield embedded_session()
+    else:
+        yield from java_session(tmp_path_factory.mktemp("spark"), java_options)
+
+
+def embedded_session() -> SparkSession:
+    from privrisk_spark.engine.embedded import build_embedded
+    from privrisk_spark.engine.settings import JOINS, REQUIRED
+
+    return build_embedded("tests", {**REQUIRED, **JOINS, "spark.sql.shuffle.partitions": "3"})
+
+
+def java_session(scratch: Path, java_options: str) -> Iterator[SparkSession]:
+    """Local Spark, with tiny Arrow batches so that batching always happens."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     from pyspark.sql import SparkSession
 
-    scratch = tmp_path_factory.mktemp("spark")
     session = (
         SparkSession.builder.master("local[2]")
         .appName("tests")
