@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 import pyarrow.csv as pc
@@ -46,23 +47,22 @@ class CsvValues:
         lines : pa.Array
             Of strings, without their ends.
         """
-        texts = lines.to_pylist()
-        regular = [self._regular.fullmatch(text) is not None for text in texts]
-        parsed = self._by_arrow([text for text, one in zip(texts, regular, strict=True) if one])
-        if all(regular):
-            return parsed, pa.nulls(len(texts), pa.string())
-        rows = [self._one_by_one(text) for text, one in zip(texts, regular, strict=True) if not one]
+        separator, quote, _ = self._signs
+        regular = compute.equal(compute.count_substring(lines, separator), self.columns - 1).to_numpy(False)
+        quoted = np.flatnonzero(compute.match_substring(lines, quote).to_numpy(False))
+        regular[quoted] = [self._regular.fullmatch(text) is not None for text in lines.take(quoted).to_pylist()]
+        if regular.all():
+            return self._by_arrow(lines), pa.nulls(len(lines), pa.string())
+        irregular = np.flatnonzero(~regular)
+        parsed, texts = self._by_arrow(lines.filter(pa.array(regular))), lines.take(irregular).to_pylist()
+        rows = [self._one_by_one(text) for text in texts]
         others = [pa.array([row[i] for row, _ in rows], pa.string()) for i in range(self.columns)]
-        places = [0] * len(texts)
-        next_place = {True: 0, False: len(texts) - len(rows)}
-        for at, one in enumerate(regular):
-            places[at] = next_place[one]
-            next_place[one] += 1
-        order = pa.array(places, pa.int64())
+        # Back to the order of the lines: the regular ones come first.
+        order = pa.array(np.argsort(np.concatenate([np.flatnonzero(regular), irregular])))
         columns = [pa.concat_arrays([one, other]).take(order) for one, other in zip(parsed, others, strict=True)]
-        damaged = iter([whole for _, whole in rows])
-        found = [None if one or next(damaged) else text for text, one in zip(texts, regular, strict=True)]
-        return columns, pa.array(found, pa.string())
+        damaged = [None if whole else text for text, (_, whole) in zip(texts, rows, strict=True)]
+        none = pa.nulls(len(lines) - len(texts), pa.string())
+        return columns, pa.concat_arrays([none, pa.array(damaged, pa.string())]).take(order)
 
     @cached_property
     def _signs(self) -> tuple[str, str, str]:
@@ -78,7 +78,7 @@ class CsvValues:
 
     @cached_property
     def _regular(self) -> re.Pattern[str]:
-        """Lines with as many values as columns, none of which has an escape within quotes."""
+        """Lines with quotes, as many values as columns, and no escape within quotes."""
         separator, quote, _ = map(re.escape, self._signs)
         value = f"(?:{self._quoted}|(?:[^{quote}{separator}][^{separator}]*)?)"
         return re.compile(f"{value}(?:{separator}{value}){{{self.columns - 1}}}", re.DOTALL)
@@ -90,13 +90,15 @@ class CsvValues:
         quoted = self._quoted if quote == escape else f"{quote}(?:[^{quote}{escape}]|{escape}.)*{quote}"
         return re.compile(f"(?:({quoted})|((?:[^{quote}{separator}][^{separator}]*)?))(?={separator}|\\Z)", re.DOTALL)
 
-    def _by_arrow(self, texts: Sequence[str]) -> list[pa.Array]:
+    def _by_arrow(self, lines: pa.Array) -> list[pa.Array]:
         names = [f"c{i}" for i in range(self.columns)]
         separator, quote, escape = self._signs
-        if not texts:
+        if not len(lines):
             return [pa.array([], pa.string()) for _ in names]
         # A last column, so that a line of one empty value is no empty line.
-        data = "".join(f"{text}{separator}\n" for text in texts).encode()
+        end = f"{separator}\n"
+        joined = compute.binary_join(pa.LargeListArray.from_arrays([0, len(lines)], lines), end)[0]
+        data = joined.as_buffer().to_pybytes() + end.encode()
         table = pc.read_csv(
             io.BytesIO(data),
             pc.ReadOptions(column_names=[*names, "end"], use_threads=False, block_size=len(data) + 1),

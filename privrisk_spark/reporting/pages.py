@@ -5,8 +5,6 @@ Each function returns a page to be written as UTF-8; it loads nothing and runs n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from privrisk_spark.reporting.attack_plots import calibration_plot, membership_plot
 from privrisk_spark.reporting.curve_plots import bound_plot, dictionary_plot
 from privrisk_spark.reporting.page_templates import drawn, fill
@@ -19,7 +17,6 @@ from privrisk_spark.results.composition import QUANTILES, Composition
 from privrisk_spark.results.curves import CurveResult
 from privrisk_spark.results.experiment import ExperimentResult
 from privrisk_spark.results.plots import Panel, Plot, Series
-from privrisk_spark.results.release import Check
 from privrisk_spark.results.sharing import SharingResult
 
 __all__ = [
@@ -27,7 +24,6 @@ __all__ = [
     "render_audit",
     "render_collection",
     "render_composition",
-    "render_contract",
     "render_curves",
     "render_experiment",
     "render_sharing",
@@ -84,20 +80,6 @@ def render_composition(result: Composition) -> str:
     result : Composition
     """
     return fill("composition.html.j2", result=result, shares=QUANTILES)
-
-
-def render_contract(contract: str, checks: Sequence[Check], *, missing: Sequence[str], surplus: Sequence[str]) -> str:
-    """Return a contract and how its rules came out as a page, for the trusted zone.
-
-    Parameters
-    ----------
-    contract : {"input", "release"}
-    checks : sequence of Check
-    missing, surplus : sequence of str
-        Columns asked for that are not there, and the other way round.
-    """
-    failed = sum(not check.passed for check in checks)
-    return fill("contract.html.j2", contract=contract, checks=checks, failed=failed, missing=missing, surplus=surplus)
 
 
 def render_curves(result: CurveResult) -> str:

@@ -86,8 +86,13 @@ def said_something(letters: ByteArray, offsets: LongArray, comment: int | None =
     -----
     A blank is what Java trims: every byte up to that of a space.
     """
-    seen = np.concatenate([[0], np.cumsum(letters > ord(b" "))])
-    said: BoolArray = seen[offsets[1:]] > seen[offsets[:-1]]
+    said: BoolArray = offsets[1:] > offsets[:-1]
+    said[said] = letters[offsets[:-1][said]] > ord(b" ")
+    doubtful = np.flatnonzero(~said)
+    if (offsets[doubtful + 1] > offsets[doubtful]).any():
+        # Most tables have no line that begins with a blank, and their letters need not be counted.
+        seen = np.concatenate([[0], np.cumsum(letters > ord(b" "))])
+        said[doubtful] = seen[offsets[doubtful + 1]] > seen[offsets[doubtful]]
     if comment is not None:
         begins = offsets[:-1][said]
         said[said] = letters[begins] != comment

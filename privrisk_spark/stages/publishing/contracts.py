@@ -16,7 +16,7 @@ from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.kept_columns import TOGETHER_WAY_OUT, way_out
 from privrisk_spark.reporting.masking import FEW_CHANGED
-from privrisk_spark.reporting.pages import render_contract
+from privrisk_spark.reporting.page_templates import fill
 from privrisk_spark.results.contract import FactRule, Level
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
 from privrisk_spark.results.masking import MaskingFacts
@@ -76,7 +76,9 @@ def validate(
         write_json(directory / f"{contract}-{name}.json", documents["suite"])
         write_json(directory / f"{contract}-{name}-result.json", documents["result"])
     missing, surplus = ([name for name in a if name not in b] for a, b in ((columns, there), (there, columns)))
-    write_text(directory / f"{contract}.html", render_contract(contract, checks, missing=missing, surplus=surplus))
+    failed = sum(not check.passed for check in checks)
+    told = {"contract": contract, "checks": checks, "failed": failed, "missing": missing, "surplus": surplus}
+    write_text(directory / f"{contract}.html", fill("contract.html.j2", **told))
     return checks
 
 
