@@ -9,8 +9,9 @@ AIRFLOW ?= .venv-airflow
 TEST_WORKERS ?= 3
 EXAMPLES ?= some
 CASES ?= not thorough
+PYTEST = $(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder --examples=$(EXAMPLES)
 
-.PHONY: demo test test-thorough test-fast machine-code check lint wheel bench site lock clean
+.PHONY: demo test test-all test-thorough test-fast java machine-code check lint wheel bench site lock clean
 
 demo: $(VENV)/ready
 	@test -f $(DEMO)/data/SYNTHETIC.md || $(BIN)/privrisk synthesize $(DEMO)/data --rows 20000
@@ -21,21 +22,29 @@ demo: $(VENV)/ready
 	@echo "  $(DEMO)/release/manifest.json  what a consumer gets: guarantee, columns, files"
 	@echo "  conf/demo.yaml                 the policy; copy it, or run it with --set decision.utility_at_least=4"
 
-# What CI runs: lint, types, tests. Those of dags/ are skipped where Airflow is not: make $(AIRFLOW)/ready; those of
-# Spark's connectors where these are not: make $(VENV)/connectors; those of Azure likewise: make $(VENV)/azurite; and the
-# check of pages for accessibility: make $(VENV)/axe.
-test: lint machine-code $(VENV)/client $(TEST_NEEDS)
-	@java -version >/dev/null 2>&1 || { echo "Java 17 or 21 is needed on the PATH for tests on Spark."; exit 1; }
-	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder --examples=$(EXAMPLES) -m "$(CASES)"
+# What CI runs: lint, types, and the tests on the embedded engine; on Spark those that need it. Those of dags/ are skipped
+# where Airflow is not: make $(AIRFLOW)/ready; those of Spark's connectors where these are not: make $(VENV)/connectors;
+# those of Azure likewise: make $(VENV)/azurite; and the check of pages for accessibility: make $(VENV)/axe.
+test: lint machine-code java $(VENV)/client $(TEST_NEEDS)
+	$(PYTEST) --engine embedded -m "$(CASES)"
+	$(PYTEST) --engine spark -m "on_spark and ($(CASES))"
+
+# Every test on both engines.
+test-all: lint machine-code java $(VENV)/client $(TEST_NEEDS)
+	$(PYTEST) --engine embedded -m "$(CASES)"
+	$(PYTEST) --engine spark -m "spark and ($(CASES))"
 
 # Before a release: also the cases marked thorough, each of which says what covers it in the usual run, and every random
 # example that a property asks for, where `make test` takes the first third of them.
 test-thorough:
-	$(MAKE) test EXAMPLES=all CASES=
+	$(MAKE) test-all EXAMPLES=all CASES="spark or not spark"
 
-# Everything that needs no Spark, with few random examples of each property: while you work.
+# Everything that needs no engine, with few random examples of each property: while you work.
 test-fast: machine-code
 	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not spark and not thorough" --examples=few
+
+java:
+	@java -version >/dev/null 2>&1 || { echo "Java 17 or 21 is needed on the PATH for tests on Spark."; exit 1; }
 
 # What the tests run compiled: once for each state of the sources, so that no two processes compile the same.
 machine-code: $(VENV)/ready

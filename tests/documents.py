@@ -72,5 +72,5 @@ def understood(words: list[str]) -> str:
         word = left.pop(0)
         assert word in command.commands, f"{name} has no command {word}"
         command, name = command.commands[word], f"{name} {word}"
-    command.make_context(name, left)
+    command.make_context(name, left).close()
     return name

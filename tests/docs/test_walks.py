@@ -30,6 +30,7 @@ from walked_examples import AFTER
 
 import privrisk_spark as pr
 from privrisk_spark.cli.app import app
+from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.experiments.generated.unprepared import TABLES
 
 if TYPE_CHECKING:
@@ -346,19 +347,22 @@ def production(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture
 def here(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An empty directory that is the working directory of Python and of Java, with ``conf/`` in it."""
+    """An empty directory that is the working directory of Python and of the engine, with ``conf/`` in it."""
     shutil.copytree(ROOT / "conf", tmp_path / "conf")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ADULT", str(tmp_path / "adult"))
     monkeypatch.setenv("LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
-    # Java was started elsewhere, and what it takes relative paths from is a thing of its file system's.
-    java = spark._jvm.org.apache.hadoop.fs
-    files = java.FileSystem.get(spark._jsc.hadoopConfiguration())
-    usual = files.getWorkingDirectory()
-    files.setWorkingDirectory(java.Path(str(tmp_path)))
     with without_charts():
+        if is_embedded(spark):
+            yield
+            return
+        # Java was started elsewhere, and what it takes relative paths from is a thing of its file system's.
+        java = spark._jvm.org.apache.hadoop.fs
+        files = java.FileSystem.get(spark._jsc.hadoopConfiguration())
+        usual = files.getWorkingDirectory()
+        files.setWorkingDirectory(java.Path(str(tmp_path)))
         yield
-    files.setWorkingDirectory(usual)
+        files.setWorkingDirectory(usual)
 
 
 WALKED = sorted(
