@@ -35,6 +35,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "experiment",
         "all_experiments",
     ),
+    "Sessions": ("session",),
     "Policies": ("load", "Policy"),
     "Roles of columns": ("quasi_identifier", "sensitive", "insensitive", "identifier", "weight"),
     "Hierarchies": ("intervals", "mask", "dates", "order", "flat", "tree", "file"),

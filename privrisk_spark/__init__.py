@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         profile as profile,
         suggest_policy as suggest_policy,
     )
+    from privrisk_spark.api.workspace import session as session
     from privrisk_spark.results.page import Page as Page
     from privrisk_spark.results.plan import Plan as Plan
     from privrisk_spark.results.validation import Validation as Validation
@@ -75,6 +76,7 @@ _MODULES = {
     "api.releasing": "Released release withdraw",
     "api.sharing": "Shared share",
     "api.suggesting": "Suggested profile suggest_policy",
+    "api.workspace": "session",
     "results.page": "Page",
     "results.plan": "Plan",
     "results.validation": "Validation",

@@ -1,4 +1,4 @@
-"""Where results lie for which nobody named a place: a private directory that lives as long as they do."""
+"""What runs in Python take place in: the session of an engine, and a private directory for results without a place."""
 
 from __future__ import annotations
 
@@ -13,6 +13,40 @@ from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from privrisk_spark.policy.run import Engine
+
+
+def session(engine: Engine = "auto") -> SparkSession:
+    """Return the Spark session of this process, or a new one, to make DataFrames with.
+
+    Parameters
+    ----------
+    engine : {"auto", "embedded", "spark"}
+        What executes a new session: see ``run.engine`` of a policy.
+
+    Returns
+    -------
+    SparkSession
+
+    Raises
+    ------
+    InputError
+        If no engine is installed, or not the one that is asked for.
+
+    Examples
+    --------
+    >>> import privrisk_spark as pr
+    >>> spark = pr.session()
+    >>> spark.createDataFrame([("Ada", 34), ("Ben", 36)], "name string, age int").count()
+    2
+    """
+    from privrisk_spark.engine.failures import named
+
+    with named():
+        from privrisk_spark.engine.session import asked_engine, build, existing
+
+        return existing() or build("privrisk", engine=asked_engine(engine))
 
 
 def check_reach(spark: SparkSession, key: str) -> None:

@@ -110,13 +110,10 @@ def _visits(spark: SparkSession) -> dict[str, Any]:
 
 
 def _readme(spark: SparkSession) -> dict[str, Any]:
-    """A table of the reader's own, of which a sentence makes a policy, and the seven rows as a frame."""
+    """A table of the reader's own, of which a sentence makes a policy."""
     _visits(spark)
     ran("privrisk init visits.parquet --out visits")
-    readme = [one.text for one in BLOCKS if one.document == "README"]
-    (rows,) = [text for one in readme for name, text in here_documents(one) if name == "patients.csv"]
-    Path("seven.csv").write_text(rows)
-    return {"df": spark.read.csv(str(Path("seven.csv").absolute()), sep=";", header=True)}
+    return {}
 
 
 def _officer(_: SparkSession) -> dict[str, Any]:
