@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as compute
 import pyarrow.csv as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, part_name, report
+from privrisk_spark.engine.fingerprints import one_chunk
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.storage.part_files import writing_bytes
 
@@ -52,9 +54,22 @@ def collect_csv_header(spark: SparkSession, names: Sequence[str]) -> str:
     return found
 
 
-def ended(lines: Sequence[str]) -> bytes:
-    """Return lines as the bytes of a file."""
-    return "".join(f"{line}\n" for line in lines).encode()
+def ended(lines: pa.Array | pa.ChunkedArray, end: str = "\n") -> bytes:
+    """Return lines as the bytes of a file.
+
+    Parameters
+    ----------
+    lines : pa.Array or pa.ChunkedArray
+        Of strings.
+    end : str
+        Behind each line.
+    """
+    if not len(lines):
+        return b""
+    array = one_chunk(lines) if isinstance(lines, pa.ChunkedArray) else lines
+    every = pa.LargeListArray.from_arrays([0, len(lines)], array)
+    joined: bytes = compute.binary_join(every, end)[0].as_buffer().to_pybytes()
+    return joined + end.encode()
 
 
 def write_csv(scratch: Scratch, frame: DataFrame, name: str) -> Path:
@@ -73,9 +88,9 @@ def write_csv(scratch: Scratch, frame: DataFrame, name: str) -> Path:
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         part = part_name("csv")
         with writing_bytes(directory, part) as file:
-            file.write(ended([header]))
+            file.write(ended(pa.array([header])))
             for table in tables:
-                file.write(ended(table.column(0).to_pylist()))
+                file.write(ended(table.column(0)))
         yield report(part, {})
 
     lines = Batches.of_frame(frame.select(csv_line(frame.columns).alias("line")))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as compute
 import pyarrow.csv as pc
 
+from privrisk_spark.engine.csv_tables import ended
 from privrisk_spark.engine.object_files import csv_separator
 from privrisk_spark.errors import SchemaError
 
@@ -96,9 +97,7 @@ class CsvValues:
         if not len(lines):
             return [pa.array([], pa.string()) for _ in names]
         # A last column, so that a line of one empty value is no empty line.
-        end = f"{separator}\n"
-        joined = compute.binary_join(pa.LargeListArray.from_arrays([0, len(lines)], lines), end)[0]
-        data = joined.as_buffer().to_pybytes() + end.encode()
+        data = ended(lines, f"{separator}\n")
         table = pc.read_csv(
             io.BytesIO(data),
             pc.ReadOptions(column_names=[*names, "end"], use_threads=False, block_size=len(data) + 1),

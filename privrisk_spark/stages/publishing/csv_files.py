@@ -45,9 +45,9 @@ def csv_files(release: Batches, directory: PartDirectory, header: str, *, quote_
         for number, of_file in groupby(numbered, key=itemgetter(0)):
             name = part_name("csv")
             with writing_bytes(directory, name) as file:
-                file.write(ended([header]))
+                file.write(ended(pa.array([header])))
                 for _, table in of_file:
-                    file.write(ended(table.column(_LINE).to_pylist()))
+                    file.write(ended(table.column(_LINE)))
             yield report(name, {"file": number, "directory": ""})
 
     return lines.then(step, PARTS)
@@ -57,5 +57,5 @@ def write_empty_csv(directory: PartDirectory, header: str) -> str:
     """Write a file of the header alone; return its name."""
     name = part_name("csv")
     with writing_bytes(directory, name) as file:
-        file.write(ended([header]))
+        file.write(ended(pa.array([header])))
     return name
