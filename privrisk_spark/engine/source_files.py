@@ -91,9 +91,10 @@ def path_for_spark(table: Table) -> str:
 
 
 def check_for_embedded(table: Table, *, key: str) -> bool:
-    """Refuse a table that the embedded engine would read in another way than Spark. Return True if it is CSV of a path.
+    """Refuse a table that the embedded engine would read in another way than Spark. Return True if tasks can read it.
 
-    The engine takes a path without files for a table without columns. Tasks read the lines of its CSV files.
+    The engine takes a path without files for a table without columns, and reads the formats other than Parquet, and the
+    names of directories, in ways of its own.
 
     Parameters
     ----------
@@ -112,10 +113,14 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
     if not is_remote(table.path) and table.format.lower() in _FILES and local_files(table) is None:
         rule = "there is nothing there, or it has alternatives in braces, which need --engine spark"
         raise SchemaError(f"{where} cannot be read as {table.format}: {rule}.")
-    is_csv = table.format.lower() == "csv"
-    if is_csv and not is_csv_by_lines(table, encodings=True):
+    form = table.format.lower()
+    if form not in ("csv", "parquet"):
+        raise SchemaError(f"{where}: the format {form} needs --engine spark. Fix: give it, or write Parquet.")
+    merged = {name.lower() for name in table.options} <= {"mergeschema"}
+    named = any("=" in file.key for file in local_line_files(table))
+    if not (is_csv_by_lines(table, encodings=True) if form == "csv" else merged and not (named and table.options)):
         raise SchemaError(f"{where} has options that need --engine spark. Fix: give it, or write Parquet.")
-    return is_csv
+    return True
 
 
 def refuse_java_directory(files: Collection[str], *, table: Table, key: str) -> None:
