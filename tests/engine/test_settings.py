@@ -270,3 +270,16 @@ def test_encryption_is_what_java_started_with(spark: SparkSession) -> None:
         check_encryption(spark)
     with pytest.raises(AnalysisException):
         spark.conf.set(ENCRYPTION, "true")
+
+
+@pytest.mark.on_embedded("Spark computes the frame")
+def test_fixed_under_other_settings_on_the_embedded_engine_names_the_setting(spark: SparkSession) -> None:
+    usual = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        with pytest.raises(
+            ConfigError, match=r"spark\.sql\.session\.timeZone: must be as a run needs it.*--engine spark"
+        ):
+            fixed(spark.range(1))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", usual)
