@@ -85,9 +85,15 @@ _AS_JSON = {
 def as_double(value: Column, kind: T.DataType) -> Column:
     """Return the nearest double of a number, or of a text; null if there is none.
 
-    The embedded engine divides the digits of a decimal by a power of ten, which need not give the nearest double.
+    The embedded engine divides the digits of a decimal by a power of ten, which need not give the nearest double. Only
+    Spark takes texts such as ``7d`` and ``0x1p3`` for numbers.
     """
+    if isinstance(kind, T.StringType):
+        value = F.when(~value.rlike(_OF_JAVA), value)
     return (value.cast("string") if isinstance(kind, T.DecimalType) else value).try_cast("double")
+
+
+_OF_JAVA = r"[0-9.][dDfF][ \t\n\x0b\f\r]*$|[xX]"
 
 
 def plain_text(text: Column) -> Column:

@@ -66,3 +66,10 @@ def test_whole_text_of_nested_values_differs_if_they_do(spark: SparkSession) -> 
         ("", "--", ""),
         (None, None, None),
     ]
+
+
+def test_as_double_of_a_text_takes_no_number_of_java_only(spark: SparkSession) -> None:
+    texts = ["7", " 7.5 ", "1e3", "Infinity", "-inf", "7d", "1e3F ", "0x1p3", "7L", "seven", None]
+    frame = spark.createDataFrame([(text,) for text in texts], "x string")
+    found = frame.select(as_double(F.col("x"), T.StringType())).toArrow().column(0).to_pylist()
+    assert found == [7.0, 7.5, 1000.0, math.inf, -math.inf, *[None] * 6]
