@@ -15,6 +15,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, part_name, report
 from privrisk_spark.engine.fingerprints import one_chunk
+from privrisk_spark.engine.number_texts import INEXACT, exact_text
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.storage.part_files import writing_bytes
 
@@ -30,19 +31,21 @@ _OPTIONS: Final = {
 }
 
 
-def csv_line(columns: Sequence[str]) -> Column:
+def csv_line(fields: Sequence[T.StructField]) -> Column:
     """Return a row as a line without its end; a missing value is nothing between two separators.
 
     Parameters
     ----------
-    columns : sequence of str
+    fields : sequence of StructField
         Of a frame, in the order of the line; names without dots and backticks, of simple types.
     """
-    line = F.to_csv(F.struct(*columns), _OPTIONS)
-    if len(columns) == 1:
+    # The embedded engine would write 1.5E7 as 15000000.
+    texts = [exact_text(F.col(of.name), of.dataType) if isinstance(of.dataType, INEXACT) else of.name for of in fields]
+    line = F.to_csv(F.struct(*texts), _OPTIONS)
+    if len(fields) == 1:
         # Of a single missing value Spark makes no line at all, and fails. Readers skip an empty one, so that a release
         # that loses such rows does not pass the count of its rows.
-        line = F.when(F.col(columns[0]).isNull(), F.lit("")).otherwise(line)
+        line = F.when(F.col(fields[0].name).isNull(), F.lit("")).otherwise(line)
     return line
 
 
@@ -50,7 +53,8 @@ def collect_csv_header(spark: SparkSession, names: Sequence[str]) -> str:
     """Return the line of the columns' names, as Spark writes it."""
     columns = [f"c{i}" for i in range(len(names))]
     schema = T.StructType([T.StructField(name, T.StringType()) for name in columns])
-    found: str = spark.createDataFrame([tuple(names)], schema).select(csv_line(columns)).toArrow().column(0)[0].as_py()
+    line = spark.createDataFrame([tuple(names)], schema).select(csv_line(schema.fields))
+    found: str = line.toArrow().column(0)[0].as_py()
     return found
 
 
@@ -79,7 +83,7 @@ def write_csv(scratch: Scratch, frame: DataFrame, name: str) -> Path:
     ----------
     scratch : Scratch
     frame : DataFrame
-        In one partition; columns as :func:`csv_line` takes them.
+        In one partition; columns as :func:`csv_line` takes them. Lines are sorted by the first.
     name : str
         Of the directory.
     """
@@ -89,11 +93,13 @@ def write_csv(scratch: Scratch, frame: DataFrame, name: str) -> Path:
         part = part_name("csv")
         with writing_bytes(directory, part) as file:
             file.write(ended(pa.array([header])))
-            for table in tables:
-                file.write(ended(table.column(0)))
+            # The embedded engine does not keep the order of rows on their way to a task.
+            file.write(ended(pa.concat_tables(tables).sort_by("first").column("line")))
         yield report(part, {})
 
-    lines = Batches.of_frame(frame.select(csv_line(frame.columns).alias("line")))
+    lines = Batches.of_frame(
+        frame.select(csv_line(frame.schema.fields).alias("line"), F.col(frame.columns[0]).alias("first"))
+    )
     parts = scratch.collect_parts(lines.then(step, PARTS))
     target = scratch.path / name
     directory.take([part["name"] for part in parts], target)

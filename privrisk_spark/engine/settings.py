@@ -210,6 +210,9 @@ def fixed(table: DataFrame) -> DataFrame:
             own = changed if held.runs else differing(spark)
             if not own:
                 return table
+            if is_embedded(spark):
+                rule = "must be as a run needs it, because the embedded engine keeps no computed rows. Fix: unset it"
+                raise ConfigError([Fault(name, f"{rule}, or give --engine spark") for name in own])
             if threading.get_ident() in held.runs:
                 raise BusyError(
                     f"table: this thread is in a run on the frame's session, which holds {listing(list(own), most=3)} "

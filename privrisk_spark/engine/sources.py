@@ -23,7 +23,9 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_type
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
+from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.lake_tables import lake_tasks
+from privrisk_spark.engine.number_texts import INEXACT, as_double, exact_text
 from privrisk_spark.engine.object_files import in_object_store, object_files, object_partitions
 from privrisk_spark.engine.partitions import partition_texts, partition_values, repeated
 from privrisk_spark.engine.row_groups import (
@@ -33,6 +35,7 @@ from privrisk_spark.engine.row_groups import (
     Source,
     Wanted,
     batches_of,
+    counts_days_otherwise,
     opened,
     pieces_of,
     together,
@@ -51,7 +54,6 @@ from privrisk_spark.storage.parts import PartDirectory
 from privrisk_spark.storage.table_files import files_of
 
 _NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType)
-_INEXACT = (T.FloatType, T.DoubleType)
 
 
 def column(name: str) -> Column:
@@ -67,12 +69,12 @@ def text(frame: DataFrame, name: str) -> Column:
 
 def text_of(value: Column, kind: T.DataType) -> Column:
     """Text of a value of a type; NaN is missing."""
-    return present(value, kind).cast("string")
+    return exact_text(present(value, kind), kind)
 
 
 def present(value: Column, kind: T.DataType) -> Column:
     """Return a column in which NaN is missing, as :func:`~privrisk_spark.engine.row_groups.without_nan`."""
-    return F.when(~F.isnan(value), value) if isinstance(kind, _INEXACT) else value
+    return F.when(~F.isnan(value), value) if isinstance(kind, INEXACT) else value
 
 
 def computed(value: Column, name: str) -> Column:
@@ -148,7 +150,7 @@ def scan(
             return batches_of(spark, schema, files, wanted)
     chosen = {
         "text": lambda name: text(frame, name),
-        "number": lambda name: column(name).try_cast("double"),
+        "number": lambda name: as_double(column(name), frame.schema[name].dataType),
         "value": lambda name: present(column(name), frame.schema[name].dataType),
     }
     return Batches.of_frame(frame.select(*more, *[chosen[w.kind](w.name).alias(w.alias) for w in wanted]))
@@ -164,7 +166,7 @@ def _read_alike(frame: DataFrame, wanted: Sequence[Wanted]) -> bool:
             return False
         if want.kind == "number" and not isinstance(kind, _NUMBERS):
             return False
-        if want.kind == "text" and isinstance(kind, _INEXACT):
+        if want.kind == "text" and isinstance(kind, INEXACT):
             return False
     return bool(wanted)
 
@@ -187,8 +189,9 @@ def _plain_files(
         uris = sorted(frame.inputFiles())
         if any(urlparse(uri).scheme != "file" for uri in uris):
             return None
-        paths = [Path(unquote(urlparse(uri).path)) for uri in uris]
-        files = [str(path) for path in paths if is_file(path)]
+        # The engine lists no files of a table that tasks read.
+        paths = [Path(unquote(urlparse(uri).path)) for uri in uris] or sorted(local_files(table) or ())
+        files = [str(path.absolute()) for path in paths if is_file(path)]
         found = _partitions(table, paths, types, names) if len(files) == len(paths) else None
     if not found or not names - set(found[0]):
         return None
@@ -199,11 +202,10 @@ def _plain_files(
             schema = metadata.schema.to_arrow_schema()
         except (pa.ArrowException, OSError):
             return None
-        # Spark believes a directory's name rather than the file, and old writers count days by another calendar.
+        # Spark believes a directory's name rather than the file.
         if {name.casefold() for name in values} & {name.casefold() for name in schema.names}:
             return None
-        said = metadata.metadata or {}
-        if b"org.apache.spark.legacyDateTime" in said or said.get(b"org.apache.spark.version", b"3") < b"3":
+        if counts_days_otherwise(metadata.metadata or {}):
             return None
         for want in wanted:
             if want.name in values:
@@ -432,10 +434,12 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
     files = list(files_of(path))
     partitions = [partition_texts(path, file) for file in files] if is_directory(path) else [{}]
     columns = {name.casefold() for of_file in partitions for name in of_file or ()}
+    if is_embedded(spark) and (columns or path_for_spark(table) != table.path):
+        return None  # it adds no such columns to a schema, and takes no escaped path
     if any(of_file is None or list(of_file) != list(partitions[0] or ()) for of_file in partitions):
         return None
     kinds = {arrow: kind for kind, types in ALIKE.items() for arrow in types}
-    schemas = []
+    schemas, written = [], set()
     for file in files:
         try:
             metadata = pq.read_metadata(file)
@@ -446,6 +450,9 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
         if by_spark or any(field.type not in kinds or field.name.casefold() in columns for field in fields):
             return None
         schemas.append(T.StructType([T.StructField(field.name, kinds[field.type]()) for field in fields]))
+        written.add(tuple(fields.types))
+    if len(written) > 1 and is_embedded(spark):
+        return None  # it does not read texts with offsets of 32 and of 64 bits as one column
     if not schemas or any(schema != schemas[0] for schema in schemas):
         return None
     frame = spark.read.schema(schemas[0]).parquet(path_for_spark(table))

@@ -119,6 +119,10 @@ class LocalFile:
         """The last part of its place."""
         return PurePosixPath(self.place).name
 
+    def reader(self) -> IO[bytes]:
+        """Open it for reading at any place of it."""
+        return open_local(Path(self.place))
+
     @property
     def compressed(self) -> bool:
         """Whether its name ends as that of a compressed file."""
@@ -127,12 +131,12 @@ class LocalFile:
     def content(self) -> IO[bytes]:
         """Open it for reading. A compressed file is decompressed."""
         ending = next((one for one in _DECOMPRESSED if self.name.endswith(one)), None)
-        found: IO[bytes] = open_local(Path(self.place)) if ending is None else _DECOMPRESSED[ending](self.place)
+        found: IO[bytes] = self.reader() if ending is None else _DECOMPRESSED[ending](self.place)
         return found
 
 
 LineFile = ObjectFile | LocalFile
-"""A file whose lines tasks read."""
+"""A file that tasks read."""
 
 
 def files_below(table: Location) -> list[ObjectFile]:

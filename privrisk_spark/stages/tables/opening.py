@@ -20,12 +20,13 @@ from privrisk_spark.engine.csv_lines import LONGEST_LINE, csv_lines_frame
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.lake_tables import lake_frame
 from privrisk_spark.engine.object_files import in_object_store
-from privrisk_spark.engine.object_tables import object_frame
+from privrisk_spark.engine.object_tables import files_frame, object_frame
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.source_files import (
     check_files,
     check_for_embedded,
     local_files,
+    local_line_files,
     path_for_spark,
     refuse_java_directory,
     refuse_others,
@@ -50,16 +51,8 @@ MAX_LEAVES = 2_000_000
 """Most distinct values a hierarchy may take from the data."""
 
 _TEXT_TYPES = (
-    T.StringType,
-    T.BooleanType,
-    T.IntegralType,
-    T.DecimalType,
-    T.FractionalType,
-    T.DateType,
-    T.CharType,
-    T.VarcharType,
-)
-
+    T.StringType, T.BooleanType, T.IntegralType, T.DecimalType, T.FractionalType, T.DateType, T.CharType, T.VarcharType
+)  # fmt: skip
 
 _LINE_BY_LINE = {
     "mode": "PERMISSIVE",
@@ -106,16 +99,18 @@ def read(
     where = f"{key}.{'catalog' if table.catalog else 'path'}: '{named}'"
     files = check_files(table, key=key, columns=columns)
     frame: DataFrame | None = None
-    by_lines = is_embedded(spark) and check_for_embedded(table, key=key)
+    by_tasks = is_embedded(spark) and check_for_embedded(table, key=key)
     try:
         if table.catalog:
             if private:
                 _refuse_parsed_texts(spark, table.catalog, where)
             frame = whole_rows_if_parsed(spark.table(table.catalog))
-        elif by_lines:
+        elif by_tasks and table.format.lower() == "csv":
             frame = csv_lines_frame(spark, table, key=key, private=private)
         elif not in_object_store(table):
             frame = plain_frame(spark, table)
+            if by_tasks and frame is None and not table.options:
+                frame = files_frame(spark, local_line_files(table), key=key)
         elif table.format.lower() == "parquet":
             frame = object_frame(spark, table, key=key)
         elif not private:  # lines that are too long are no rows there, to Spark's reader alone
@@ -141,15 +136,17 @@ def read(
         raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
     if _ROW_INDEX in frame.columns:
         raise SchemaError(f"{where} has the column '{_ROW_INDEX}', a name that Spark keeps for itself. Rename it.")
-    if files is not None and not by_lines:
+    if files is not None and not by_tasks:
         refuse_others(files, frame.inputFiles(), table=table, key=key)
-    elif not by_lines and table.catalog is None and not local_files(table):
+    elif not by_tasks and table.catalog is None and not local_files(table):
         refuse_java_directory(frame.inputFiles(), table=table, key=key)
     return frame
 
 
 def _refuse_parsed_texts(spark: SparkSession, name: str, where: str) -> None:
     """Refuse a table of a catalog that is parsed from texts by options nobody looked at."""
+    if is_embedded(spark):
+        raise SchemaError(f"{where} has a format that the embedded engine does not know. Fix: give --engine spark.")
     provider = sources.catalog_properties(spark, name).get("Provider", "").lower()
     if provider and provider not in _SELF_DESCRIBING:  # a view has none, and its rows are those it says
         raise SchemaError(
