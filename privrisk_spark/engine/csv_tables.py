@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -12,9 +12,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, part_name, report
+from privrisk_spark.engine.batches import Batches, Scratch, part_name
 from privrisk_spark.errors import SchemaError
+from privrisk_spark.storage.directories import make
 from privrisk_spark.storage.part_files import writing_bytes
+from privrisk_spark.storage.parts import LocalParts
 
 _BLOCK: Final = 2**24
 """Bytes read at once; no row may be longer."""
@@ -57,31 +59,27 @@ def ended(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def write_csv(scratch: Scratch, frame: DataFrame, name: str) -> Path:
+def write_csv(scratch: Scratch, frame: DataFrame, name: str, *, by: str) -> Path:
     """Write a small frame as one CSV file in a new directory of the driver, wherever its tasks run.
 
     Parameters
     ----------
     scratch : Scratch
     frame : DataFrame
-        In one partition; columns as :func:`csv_line` takes them.
+        Columns as :func:`csv_line` takes them.
     name : str
         Of the directory.
+    by : str
+        Column whose values order the lines. The driver writes them, because Sail drops a sort before a task, and the
+        number of partitions.
     """
-    directory, header = scratch.directory(f"{name}-parts"), collect_csv_header(scratch.spark, frame.columns)
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        part = part_name("csv")
-        with writing_bytes(directory, part) as file:
-            file.write(ended([header]))
-            for table in tables:
-                file.write(ended(table.column(0).to_pylist()))
-        yield report(part, {})
-
-    lines = Batches.of_frame(frame.select(csv_line(frame.columns).alias("line")))
-    parts = scratch.collect_parts(lines.then(step, PARTS))
+    header = collect_csv_header(scratch.spark, frame.columns)
     target = scratch.path / name
-    directory.take([part["name"] for part in parts], target)
+    make(target)
+    with writing_bytes(LocalParts(str(target)), part_name("csv")) as file:
+        file.write(ended([header]))
+        for row in frame.orderBy(by).select(csv_line(frame.columns)).toLocalIterator():
+            file.write(ended(list(row)))
     return target
 
 

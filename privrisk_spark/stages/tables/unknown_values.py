@@ -37,8 +37,7 @@ def write_unknown_values(scratch: Scratch, table: DataFrame, name: str, hierarch
         .count()
         .join(broadcast_small(leaves, hierarchy.n_leaves), F.col("value") == F.col("label"), "left_anti")
     )
-    listed = values.coalesce(1).sortWithinPartitions("value")
-    return write_csv(scratch, listed, "unknown_values"), values.count()
+    return write_csv(scratch, values, "unknown_values", by="value"), values.count()
 
 
 def missing_forbidden(name: str, rows: int) -> Fault:
