@@ -1,6 +1,7 @@
-"""Parquet tables in object stores, read by the tasks themselves: no connector of Spark's, no file fetched whole.
+"""Parquet tables that tasks read: in object stores, and on the embedded engine those with named directories.
 
-Spark is told of the rows as of any others; what a stage takes of a table's columns is read by ranges of the files.
+Spark is told of the rows as of any others; what a stage takes of a table's columns is read by ranges of the files. The
+embedded engine reads a missing value in the name of a directory as the text that stands for it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.object_files import named_columns, object_files, object_partitions
 from privrisk_spark.engine.partitions import repeated
+from privrisk_spark.engine.source_files import local_line_files
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.storage.files import ObjectFile
+from privrisk_spark.storage.files import LineFile
 
 _INSTANT = pa.timestamp("us", "UTC")
 
@@ -32,7 +34,7 @@ def object_frame(
     ----------
     spark : SparkSession
     table : Table
-        In an object store.
+        In an object store, or on this machine.
     key : str
         Of the policy, for messages.
     partitions : sequence of StructField, optional
@@ -45,7 +47,7 @@ def object_frame(
         If a file cannot be read, files have columns of different types, or it is not plain what directories are named
         for.
     """
-    files = object_files(table, key=key)
+    files: Sequence[LineFile] = local_line_files(table) or object_files(table, key=key)
     first, *others = (_schema(file, key) for file in files)
     for file, schema in zip(files[1:], others, strict=True):
         kinds = {field.name: field.type for field in schema}
@@ -69,7 +71,10 @@ def object_frame(
 
     def read(numbered: int) -> Iterator[pa.Table]:
         file, of_file = files[numbered], values[numbered]
-        with pq.ParquetFile(file.reader(), pre_buffer=True, coerce_int96_timestamp_unit="us") as opened:
+        with (
+            file.reader() as source,
+            pq.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us") as opened,
+        ):
             for batch in opened.iter_batches(columns=names):
                 rows = pa.Table.from_batches([batch]).select(names)
                 for column in instants:
@@ -83,7 +88,7 @@ def object_frame(
     return Batches.of_parts(spark, range(len(files)), read, schema).frame()
 
 
-def _schema(file: ObjectFile, key: str) -> pa.Schema:
+def _schema(file: LineFile, key: str) -> pa.Schema:
     try:
         # Times of 96 bits as nanoseconds, as they would be read else, do not hold the year 9999.
         with file.reader() as source, pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as opened:

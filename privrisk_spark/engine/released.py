@@ -13,6 +13,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from privrisk_spark.engine.csv_tables import csv_frame
+from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.formulas import quoted_names, without_quoted_formulas
 from privrisk_spark.engine.object_files import object_files
 from privrisk_spark.engine.object_tables import object_frame
@@ -183,6 +184,9 @@ def read_back(spark: SparkSession, output: Output, directory: Path, partitions: 
         # By default Spark reads an empty text in quotes as missing, too.
         texts = spark.read.options(header=True, escape='"', multiLine=True, nullValue=_NO_TEXT).csv(str(directory))
         return without_quoted_formulas(texts) if output.quote_formulas else texts
+    if partitions.types and is_embedded(spark):
+        read = object_frame(spark, Table(path=str(directory)), key="output.path", partitions=partitions.fields)
+        return read.select(*map(column, partitions.columns))
     if partitions.types:
         held = from_arrow_schema(
             pq.read_schema(next(file for file in files_below(directory) if file.suffix == ".parquet")),

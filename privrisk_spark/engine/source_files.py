@@ -91,9 +91,10 @@ def path_for_spark(table: Table) -> str:
 
 
 def check_for_embedded(table: Table, *, key: str) -> bool:
-    """Refuse a table that the embedded engine would read in another way than Spark. Return True if it is CSV of a path.
+    """Refuse a table that the embedded engine would read in another way than Spark. Return True if tasks read it.
 
-    The engine takes a path without files for a table without columns. Tasks read the lines of its CSV files.
+    The engine takes a path without files for a table without columns. Tasks read the lines of its CSV files, and
+    Parquet files in directories that are named for columns: to the engine a missing value in a name is a text.
 
     Parameters
     ----------
@@ -112,10 +113,16 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
     if not is_remote(table.path) and table.format.lower() in _FILES and local_files(table) is None:
         rule = "there is nothing there, or it has alternatives in braces, which need --engine spark"
         raise SchemaError(f"{where} cannot be read as {table.format}: {rule}.")
-    is_csv = table.format.lower() == "csv"
-    if is_csv and not is_csv_by_lines(table, encodings=True):
+    form = table.format.lower()
+    named = any("=" in part for file in local_line_files(table) for part in file.key.split("/")[:-1])
+    if named and form not in ("csv", "parquet"):
+        rule = f"has columns in the names of directories, which as {form} need --engine spark"
+        raise SchemaError(f"{where} {rule}. Fix: give it, or write Parquet.")
+    if (form == "csv" and not is_csv_by_lines(table, encodings=True)) or (
+        named and form == "parquet" and table.options
+    ):
         raise SchemaError(f"{where} has options that need --engine spark. Fix: give it, or write Parquet.")
-    return is_csv
+    return named or form == "csv"
 
 
 def refuse_java_directory(files: Collection[str], *, table: Table, key: str) -> None:

@@ -187,7 +187,8 @@ def _plain_files(
         uris = sorted(frame.inputFiles())
         if any(urlparse(uri).scheme != "file" for uri in uris):
             return None
-        paths = [Path(unquote(urlparse(uri).path)) for uri in uris]
+        # The engine knows no files of a table whose rows come from tasks.
+        paths = [Path(unquote(urlparse(uri).path)) for uri in uris] or local_files(table) or []
         files = [str(path) for path in paths if is_file(path)]
         found = _partitions(table, paths, types, names) if len(files) == len(paths) else None
     if not found or not names - set(found[0]):

@@ -124,10 +124,14 @@ class LocalFile:
         """Whether its name ends as that of a compressed file."""
         return self.name.endswith(tuple(_DECOMPRESSED))
 
+    def reader(self) -> IO[bytes]:
+        """Open it for reading at any place of it."""
+        return open_local(Path(self.place))
+
     def content(self) -> IO[bytes]:
         """Open it for reading. A compressed file is decompressed."""
         ending = next((one for one in _DECOMPRESSED if self.name.endswith(one)), None)
-        found: IO[bytes] = open_local(Path(self.place)) if ending is None else _DECOMPRESSED[ending](self.place)
+        found: IO[bytes] = self.reader() if ending is None else _DECOMPRESSED[ending](self.place)
         return found
 
 

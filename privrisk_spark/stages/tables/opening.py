@@ -106,20 +106,18 @@ def read(
     where = f"{key}.{'catalog' if table.catalog else 'path'}: '{named}'"
     files = check_files(table, key=key, columns=columns)
     frame: DataFrame | None = None
-    by_lines = is_embedded(spark) and check_for_embedded(table, key=key)
+    by_tasks = is_embedded(spark) and check_for_embedded(table, key=key)
     try:
         if table.catalog:
             if private:
                 _refuse_parsed_texts(spark, table.catalog, where)
             frame = whole_rows_if_parsed(spark.table(table.catalog))
-        elif by_lines:
-            frame = csv_lines_frame(spark, table, key=key, private=private)
-        elif not in_object_store(table):
+        elif not by_tasks and not in_object_store(table):
             frame = plain_frame(spark, table)
         elif table.format.lower() == "parquet":
             frame = object_frame(spark, table, key=key)
-        elif not private:  # lines that are too long are no rows there, to Spark's reader alone
-            frame = csv_lines_frame(spark, table, key=key)
+        elif by_tasks or not private:  # lines that are too long are no rows there, to Spark's reader alone
+            frame = csv_lines_frame(spark, table, key=key, private=private)
         if frame is None:
             options = {name: str(value) for name, value in table.options.items()}
             if private and table.format.lower() == "csv":
@@ -141,9 +139,9 @@ def read(
         raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
     if _ROW_INDEX in frame.columns:
         raise SchemaError(f"{where} has the column '{_ROW_INDEX}', a name that Spark keeps for itself. Rename it.")
-    if files is not None and not by_lines:
+    if files is not None and not by_tasks:
         refuse_others(files, frame.inputFiles(), table=table, key=key)
-    elif not by_lines and table.catalog is None and not local_files(table):
+    elif not by_tasks and table.catalog is None and not local_files(table):
         refuse_java_directory(frame.inputFiles(), table=table, key=key)
     return frame
 
