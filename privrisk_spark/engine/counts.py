@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -56,12 +57,13 @@ class StoredCounts:
 
     def load(self) -> Counts:
         """Map the arrays; once per process."""
-        if self.token not in _LOADED:
-            # Counts of earlier runs lie in directories that are gone.
-            for token in [token for token, (directory, _) in _LOADED.items() if not directory.there()]:
-                del _LOADED[token]
-            _LOADED[self.token] = (self.directory, self._map())
-        return _LOADED[self.token][1]
+        with _LOADING:  # tasks of the embedded engine are threads of one process
+            if self.token not in _LOADED:
+                # Counts of earlier runs lie in directories that are gone.
+                for token in [token for token, (directory, _) in _LOADED.items() if not directory.there()]:
+                    del _LOADED[token]
+                _LOADED[self.token] = (self.directory, self._map())
+            return _LOADED[self.token][1]
 
     def _map(self) -> Counts:
         def array(name: str) -> npt.NDArray[np.int64]:
@@ -76,6 +78,7 @@ class StoredCounts:
 
 
 _LOADED: dict[str, tuple[PartDirectory, Counts]] = {}
+_LOADING = threading.Lock()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import Batches, Scratch, part_name
+from privrisk_spark.engine.number_texts import INEXACT, exact_text
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.storage.directories import make
 from privrisk_spark.storage.part_files import writing_bytes
@@ -30,19 +31,21 @@ _OPTIONS: Final = {
 }
 
 
-def csv_line(columns: Sequence[str]) -> Column:
+def csv_line(fields: Sequence[T.StructField]) -> Column:
     """Return a row as a line without its end; a missing value is nothing between two separators.
 
     Parameters
     ----------
-    columns : sequence of str
+    fields : sequence of StructField
         Of a frame, in the order of the line; names without dots and backticks, of simple types.
     """
-    line = F.to_csv(F.struct(*columns), _OPTIONS)
-    if len(columns) == 1:
+    # The embedded engine would write 1.5E7 as 15000000.
+    texts = [exact_text(F.col(of.name), of.dataType) if isinstance(of.dataType, INEXACT) else of.name for of in fields]
+    line = F.to_csv(F.struct(*texts), _OPTIONS)
+    if len(fields) == 1:
         # Of a single missing value Spark makes no line at all, and fails. Readers skip an empty one, so that a release
         # that loses such rows does not pass the count of its rows.
-        line = F.when(F.col(columns[0]).isNull(), F.lit("")).otherwise(line)
+        line = F.when(F.col(fields[0].name).isNull(), F.lit("")).otherwise(line)
     return line
 
 
@@ -50,7 +53,8 @@ def collect_csv_header(spark: SparkSession, names: Sequence[str]) -> str:
     """Return the line of the columns' names, as Spark writes it."""
     columns = [f"c{i}" for i in range(len(names))]
     schema = T.StructType([T.StructField(name, T.StringType()) for name in columns])
-    found: str = spark.createDataFrame([tuple(names)], schema).select(csv_line(columns)).toArrow().column(0)[0].as_py()
+    line = spark.createDataFrame([tuple(names)], schema).select(csv_line(schema.fields))
+    found: str = line.toArrow().column(0)[0].as_py()
     return found
 
 
@@ -59,8 +63,8 @@ def ended(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def write_csv(scratch: Scratch, frame: DataFrame, name: str, *, by: str) -> Path:
-    """Write a small frame as one CSV file in a new directory of the driver, wherever its tasks run.
+def write_csv(scratch: Scratch, frame: DataFrame, name: str) -> Path:
+    """Write a small frame as one CSV file in a new directory of the driver, its lines sorted by the first column.
 
     Parameters
     ----------
@@ -69,16 +73,17 @@ def write_csv(scratch: Scratch, frame: DataFrame, name: str, *, by: str) -> Path
         Columns as :func:`csv_line` takes them.
     name : str
         Of the directory.
-    by : str
-        Column whose values order the lines. The driver writes them, because Sail drops a sort before a task, and the
-        number of partitions.
+
+    Notes
+    -----
+    The driver writes the lines. On the way to a task, Sail drops the order of rows and the number of partitions.
     """
     header = collect_csv_header(scratch.spark, frame.columns)
     target = scratch.path / name
     make(target)
     with writing_bytes(LocalParts(str(target)), part_name("csv")) as file:
         file.write(ended([header]))
-        for row in frame.orderBy(by).select(csv_line(frame.columns)).toLocalIterator():
+        for row in frame.orderBy(frame.columns[0]).select(csv_line(frame.schema.fields)).toLocalIterator():
             file.write(ended(list(row)))
     return target
 

@@ -24,6 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
 from privrisk_spark.engine.lake_tables import lake_tasks
+from privrisk_spark.engine.number_texts import INEXACT, as_double, exact_text
 from privrisk_spark.engine.object_files import in_object_store, object_files, object_partitions
 from privrisk_spark.engine.partitions import partition_texts, partition_values, repeated
 from privrisk_spark.engine.row_groups import (
@@ -51,7 +52,6 @@ from privrisk_spark.storage.parts import PartDirectory
 from privrisk_spark.storage.table_files import files_of
 
 _NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType)
-_INEXACT = (T.FloatType, T.DoubleType)
 
 
 def column(name: str) -> Column:
@@ -67,12 +67,12 @@ def text(frame: DataFrame, name: str) -> Column:
 
 def text_of(value: Column, kind: T.DataType) -> Column:
     """Text of a value of a type; NaN is missing."""
-    return present(value, kind).cast("string")
+    return exact_text(present(value, kind), kind)
 
 
 def present(value: Column, kind: T.DataType) -> Column:
     """Return a column in which NaN is missing, as :func:`~privrisk_spark.engine.row_groups.without_nan`."""
-    return F.when(~F.isnan(value), value) if isinstance(kind, _INEXACT) else value
+    return F.when(~F.isnan(value), value) if isinstance(kind, INEXACT) else value
 
 
 def computed(value: Column, name: str) -> Column:
@@ -148,7 +148,7 @@ def scan(
             return batches_of(spark, schema, files, wanted)
     chosen = {
         "text": lambda name: text(frame, name),
-        "number": lambda name: column(name).try_cast("double"),
+        "number": lambda name: as_double(column(name), frame.schema[name].dataType),
         "value": lambda name: present(column(name), frame.schema[name].dataType),
     }
     return Batches.of_frame(frame.select(*more, *[chosen[w.kind](w.name).alias(w.alias) for w in wanted]))
@@ -164,7 +164,7 @@ def _read_alike(frame: DataFrame, wanted: Sequence[Wanted]) -> bool:
             return False
         if want.kind == "number" and not isinstance(kind, _NUMBERS):
             return False
-        if want.kind == "text" and isinstance(kind, _INEXACT):
+        if want.kind == "text" and isinstance(kind, INEXACT):
             return False
     return bool(wanted)
 

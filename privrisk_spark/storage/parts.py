@@ -14,6 +14,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -196,6 +197,11 @@ _KEPT: dict[int, str] = {}
 
 def _root() -> str:
     """Directory of this process's copies, made for it."""
+    with _MAKING:  # tasks of the embedded engine are threads of one process
+        return _made_root()
+
+
+def _made_root() -> str:
     if os.getpid() not in _ROOTS:
         # All of Spark's workers of an application on this machine are told the same directory.
         place = _KEPT.get(os.getpid()) or os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0].strip()
@@ -210,3 +216,4 @@ def _root() -> str:
 
 
 _ROOTS: dict[int, str] = {}
+_MAKING = threading.Lock()

@@ -1,8 +1,8 @@
 """Global ranks of a numeric column, and interval disclosure by them, without collecting rows.
 
-Distinct values are counted, dealt to tasks by ranges and written as sorted parts; the driver learns of each part its
-least value and its rows, and adds these up to the position at which each part starts. A rank is then looked up in the
-parts, which every worker maps: no window over the whole table, no shuffle of records. The mathematics is in
+Each task counts distinct values, and one task a range merges them into a sorted part. The driver learns of each part
+its least value and its rows, and adds these up to the position at which each part starts. A rank is then looked up in
+the parts, which every worker maps: no window over the whole table, no shuffle of records. The mathematics is in
 :mod:`privrisk_spark.kernels.measures.interval_disclosure`.
 """
 
@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, read_ipc, report, write_ipc
+from privrisk_spark.engine.number_texts import as_double
 from privrisk_spark.engine.schemas import N_ROWS
 from privrisk_spark.engine.sources import column
 from privrisk_spark.errors import SchemaError
@@ -118,22 +119,8 @@ def collect_ranks(scratch: Scratch, frame: DataFrame, name: str, *, store: str) 
     SchemaError
         If the column is not numeric.
     """
-    value = number(frame, name)
-    counted = (
-        frame.select(value.alias(VALUE))
-        .where(F.col(VALUE).isNotNull() & ~F.isnan(VALUE))
-        .groupBy(VALUE)
-        .agg(F.count("*").alias(N_ROWS))
-    )
-    directory = scratch.directory(store)
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        for table in in_chunks(tables):
-            block = RankBlock.of(table.column(VALUE).to_numpy(), table.column(N_ROWS).to_numpy())
-            yield _written(block, directory)
-
-    sorted_values = counted.repartitionByRange(VALUE).sortWithinPartitions(VALUE)
-    return _stored(directory, scratch.collect_parts(Batches.of_frame(sorted_values).then(step, PARTS)))
+    rows = Batches.of_frame(frame.select(number(frame, name).alias(VALUE)))
+    return collect_ranks_of(scratch, rows, VALUE, store=store)
 
 
 VALUES_PER_RANGE = 4_000_000
@@ -143,7 +130,7 @@ _SAMPLE = 256  # values of a part from which the bounds of ranges are chosen
 
 
 def collect_ranks_of(scratch: Scratch, rows: Batches, name: str, *, store: str) -> StoredRanks:
-    """Rank doubles that tasks hold, as :func:`collect_ranks` does for a frame, without Spark's sort.
+    """Rank doubles that tasks hold, as :func:`collect_ranks` does for a frame.
 
     Parameters
     ----------
@@ -390,4 +377,4 @@ def number(frame: DataFrame, name: str) -> Column:
     if not isinstance(kind, T.NumericType):
         given = "there is none" if kind is None else f"it is {kind.simpleString()}"
         raise SchemaError(f"Column {name} must be numeric to be ranked, and {given}; cast it, or choose another one.")
-    return column(name).cast("double")
+    return as_double(column(name), kind)

@@ -18,6 +18,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
+from privrisk_spark.engine.number_texts import exact_text
 from privrisk_spark.engine.sources import column
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.masking.covariance import CrossMoments
@@ -171,11 +172,12 @@ def collect_value_predictions(
     The sample is of the rows with the least fingerprints of their values and ordinal among equal rows, so that it is
     the same however they lie.
     """
-    texts = {f"c{i}": column(name).cast("string") for i, name in enumerate(categories)}
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    texts = {f"c{i}": exact_text(column(name), kinds[name]) for i, name in enumerate(categories)}
     # Of Spark's doubles NaN is the greatest: what is not finite is missing.
     finite = [F.when(F.abs(column(name)) < F.lit(float("inf")), column(name)) for name in numbers]
     doubles = {f"d{i}": one + 0.0 for i, one in enumerate(finite)}
-    held = {**texts, **doubles, _LABEL: column(label).cast("string")}
+    held = {**texts, **doubles, _LABEL: exact_text(column(label), kinds[label])}
     names = list(held)
     known = frame.select(*[to.alias(name) for name, to in held.items()]).where(F.col(_LABEL).isNotNull())
     counted = known.groupBy(*names).agg(F.count("*").alias(schemas.N_ROWS))

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.embedded import is_embedded
+from privrisk_spark.engine.number_texts import as_double, exact_text
 from privrisk_spark.engine.sources import column, text_of
 
 SIMPLE = (T.StringType, T.BooleanType, T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
@@ -73,7 +74,7 @@ def _of_simple(one: T.StructField, place: int, quantiles: Sequence[float], *, on
     there = F.when(~blank, value)
     is_number = isinstance(kind, T.NumericType)
     # What is no number in a text is none of its quantiles.
-    number = column(one.name).cast("double") if is_number else F.trim(value).try_cast("double")
+    number = as_double(column(one.name), kind) if is_number else F.trim(value).try_cast("double")
     finite = F.when(~F.isnan(number) & (F.abs(number) != float("inf")), number)
     if not is_number:
         finite = F.when(value.rlike(_NUMBER), finite)
@@ -85,8 +86,8 @@ def _of_simple(one: T.StructField, place: int, quantiles: Sequence[float], *, on
         "shortest": F.min(F.length(there)),
         "longest": F.max(F.length(there)),
         "length": F.avg(F.length(there)),
-        "least": F.min(ends).cast("string"),
-        "greatest": F.max(ends).cast("string"),
+        "least": exact_text(F.min(ends), kind),
+        "greatest": exact_text(F.max(ends), kind),
         "numbers": F.count(finite),
         "leadingzeros": F.count(F.when(value.rlike(r"^\s*0[0-9]"), 1)),
     }

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Final
 
 import pyarrow as pa
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.batches import PARTS, Batches, part_name, report
 from privrisk_spark.engine.csv_tables import csv_line, ended
@@ -35,10 +36,10 @@ def csv_files(release: Batches, directory: PartDirectory, header: str, *, quote_
     -----
     The bytes are those of Spark's own writer, which writes to the file systems of its connectors alone.
     """
-    columns = [f"c{i}" for i in range(len(release.schema.fields) - 1)]
-    rows = release.frame().toDF(_FILE, *columns)
+    fields = [T.StructField(f"c{i}", field.dataType) for i, field in enumerate(release.schema.fields[1:])]
+    rows = release.frame().toDF(_FILE, *(field.name for field in fields))
     shown = with_quoted_formulas(rows) if quote_formulas else rows
-    lines = Batches.of_frame(shown.select(_FILE, csv_line(columns).alias(_LINE)))
+    lines = Batches.of_frame(shown.select(_FILE, csv_line(fields).alias(_LINE)))
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         numbered = ((table.column(_FILE)[0].as_py(), table) for table in tables if table.num_rows)

@@ -392,7 +392,7 @@ def measure_classes(classes: DataFrame, roots: Sequence[int]) -> ClassFacts:
         F.min(F.when(telling, persons)).alias("fewest_telling_persons"),
         F.count_if(persons == 1).alias("single_persons"),
         F.min(population).alias("least_population"),
-        F.sum(population.cast("decimal(38,6)")).cast("double").alias("population"),
+        F.sum(population.cast("decimal(38,6)")).cast("string").cast("double").alias("population"),
     ).first()
     assert row is not None
     counted = "persons" in classes.columns

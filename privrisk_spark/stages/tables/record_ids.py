@@ -31,6 +31,7 @@ from privrisk_spark.engine.batches import (
     write_ipc,
 )
 from privrisk_spark.engine.fingerprints import one_chunk, text_bytes
+from privrisk_spark.engine.number_texts import exact_text
 from privrisk_spark.engine.sources import as_texts, column, dictionary_of
 from privrisk_spark.kernels.arrays import ByteArray, LongArray
 from privrisk_spark.storage.part_files import map_array, write_array
@@ -66,7 +67,7 @@ def content(frame: DataFrame) -> Column:
     fields = []
     for field in frame.schema.fields:
         nested = isinstance(field.dataType, T.ArrayType | T.StructType | T.MapType)
-        value = F.to_json(column(field.name), _EXACTLY) if nested else column(field.name).cast("string")
+        value = F.to_json(column(field.name), _EXACTLY) if nested else exact_text(column(field.name), field.dataType)
         fields.append(F.coalesce(F.concat(F.octet_length(value).cast("string"), F.lit(":"), value), F.lit("-")))
     return F.substring(F.sha2(F.concat(*fields), 256), 1, 32)
 

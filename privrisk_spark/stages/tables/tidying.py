@@ -18,7 +18,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
-from privrisk_spark.engine.sources import column, computed, text_of
+from privrisk_spark.engine.number_texts import INEXACT, as_double, exact_text, plain_text
+from privrisk_spark.engine.sources import column, computed, present, text_of
 from privrisk_spark.errors import Fault, SchemaError
 from privrisk_spark.hierarchies.scales import interval_labels
 from privrisk_spark.planning.readings import Declared
@@ -28,12 +29,14 @@ from privrisk_spark.results.facts import ValuesRead
 
 _TEXTS = (T.StringType, T.CharType, T.VarcharType)
 _DAYS = (T.TimestampType, T.TimestampNTZType, T.DateType)
-_INEXACT = (T.FloatType, T.DoubleType)
 _FORMS = {
-    # A year 0 is what some systems write for none; what follows a day must be a time of day.
-    "date": r"^(?!0000)\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)? ?(?:Z|[+-]\d{2}(?::?\d{2})?)?)?\z",
-    "integer": r"^[+-]?\d+\z",
-    "number": r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?\z",
+    # What follows a day must be a time of day. To the embedded engine \d is a digit of any script.
+    "date": (
+        r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+        r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)? ?(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?\z"
+    ),
+    "integer": r"^[+-]?[0-9]+\z",
+    "number": r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?\z",
 }
 _KINDS: dict[str, T.DataType] = {"date": T.DateType(), "integer": T.LongType(), "number": T.DoubleType()}
 _MEANT = {"date": "dates (YYYY-MM-DD)", "integer": "whole numbers", "number": "numbers"}
@@ -92,7 +95,7 @@ def _faults(declared: Declared, kind: T.DataType) -> list[Fault]:
         for step in ("trim", "case")
         if getattr(reading, step) and not isinstance(kind, _TEXTS)
     ]
-    numbers = (*_TEXTS, T.IntegralType, T.DecimalType, *_INEXACT)
+    numbers = (*_TEXTS, T.IntegralType, T.DecimalType, *INEXACT)
     allowed = (*_TEXTS, *_DAYS) if reading.cast == "date" else numbers
     if reading.cast is not None and not isinstance(kind, allowed):
         what = "texts, dates or timestamps" if reading.cast == "date" else "texts or numbers"
@@ -130,15 +133,20 @@ def _cast(value: Column, kind: T.DataType, to: str) -> Column:
     """Value as a date or number, missing if it is none; no value makes it fail."""
     if isinstance(kind, _TEXTS):
         as_text = F.substring(value, 1, 10) if to == "date" else value
-        read = F.when(value.rlike(_FORMS[to]), as_text.try_cast(_KINDS[to]))
+        fits = value.rlike(_FORMS[to])
+        if to == "date":
+            fits &= ~F.startswith(value, F.lit("0000"))  # a year 0 is what some systems write for none
+        read = F.when(fits, as_text.try_cast(_KINDS[to]))
         # Larger than any double is infinite to Spark, and no number of the table.
         return F.when(F.abs(read) < math.inf, read) if to == "number" else read
     if to == "integer" and not isinstance(kind, T.IntegralType):
         whole = value.try_cast(_KINDS[to])
-        if not isinstance(kind, _INEXACT):
+        if not isinstance(kind, INEXACT):
             return F.when(whole.cast(T.DecimalType(38, 0)) == value, whole)
         # To Spark 2^63 is a long, as the largest one is the same double.
         return F.when((whole.cast(kind) == value) & (value < 2.0**63), whole)
+    if to == "number":
+        return as_double(value, kind)
     # An instant becomes its day in the session's time zone, which is UTC.
     return value.try_cast(_KINDS[to])
 
@@ -248,8 +256,10 @@ def _exponent(number: Decimal) -> int:
     return int(number.normalize().as_tuple().exponent)
 
 
-def _literal(number: Decimal) -> Column:
-    """Exact literal, of the tightest type."""
+def _literal(number: Decimal, kind: T.DataType | None = None) -> Column:
+    """Exact literal, of the tightest type; a double if it is compared with floating-point numbers."""
+    if isinstance(kind, INEXACT):
+        return F.lit(float(number))
     places = max(0, -_exponent(number))
     digits = len(format(abs(number.normalize()), "f").replace(".", "").lstrip("0"))
     return F.lit(format(number, "f")).cast(T.DecimalType(max(digits, places, 1), places))
@@ -257,20 +267,21 @@ def _literal(number: Decimal) -> Column:
 
 def _recoded(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
     """Value within its bounds, then as a multiple or as the label of an interval; NaN is missing."""
-    if isinstance(kind, _INEXACT):
-        value = F.when(~F.isnan(value), value)
+    value = present(value, kind)
     bottom, top = recoding.bottom_code, recoding.top_code
     if bottom is not None:
-        value = F.when(value < _literal(bottom), _literal(bottom).try_cast(kind)).otherwise(value)
+        bound = _literal(bottom, kind)
+        value = F.when(value < bound, bound.try_cast(kind)).otherwise(value)
     if top is not None:
-        value = F.when(value > _literal(top), _literal(top).try_cast(kind)).otherwise(value)
+        bound = _literal(top, kind)
+        value = F.when(value > bound, bound.try_cast(kind)).otherwise(value)
     if recoding.round is not None:
         return _rounded(value, kind, recoding.round)
     if recoding.intervals:
         below, *others = interval_labels(recoding.intervals)
-        lowest = F.when(value < _literal(recoding.intervals[0]), F.lit(below))
+        lowest = F.when(value < _literal(recoding.intervals[0], kind), F.lit(below))
         pairs = zip(recoding.intervals[1:], others, strict=False)
-        labelled = reduce(lambda made, pair: made.when(value < _literal(pair[0]), F.lit(pair[1])), pairs, lowest)
+        labelled = reduce(lambda made, pair: made.when(value < _literal(pair[0], kind), F.lit(pair[1])), pairs, lowest)
         return labelled.when(value.isNotNull(), F.lit(others[-1]))
     return value
 
@@ -278,21 +289,23 @@ def _recoded(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
 def _rounded(value: Column, kind: T.DataType, step: Decimal) -> Column:
     """Nearest multiple of a step, halves away from zero, in decimals: 0.15 is halfway between 0.1 and 0.2.
 
-    Numbers from 10^18 on, and those whose multiple their type does not hold, stay as they are.
+    Floating-point numbers from 10^18 on, decimals of more than 36 digits, and numbers whose multiple their type does
+    not hold, stay as they are.
     """
-    if isinstance(kind, _INEXACT):
+    if isinstance(kind, INEXACT):
         # Of the text of the number: by its binary value 0.35 is less than halfway from 0.3 to 0.4.
-        exact = value.cast(T.StringType()).try_cast(T.DecimalType(30, 12))
-        return F.coalesce(_multiple(exact, step).try_cast(kind), value)
-    wider: T.DataType = T.LongType()
+        exact = plain_text(exact_text(value, kind)).try_cast(T.DecimalType(30, 12))
+        return F.coalesce(_multiple(exact, step).cast("string").try_cast(kind), value)
     if isinstance(kind, T.IntegralType):
-        exact = value.cast(T.DecimalType(19, 0))
-    else:
-        assert isinstance(kind, T.DecimalType)
-        exact, wider = value, T.DecimalType(min(kind.precision + 1, 38), kind.scale)
+        return F.coalesce(_multiple(value.cast(T.DecimalType(19, 0)), step).try_cast(T.LongType()), value)
+    assert isinstance(kind, T.DecimalType)
+    wider = T.DecimalType(min(kind.precision + 1, 38), kind.scale)
+    exact = value.try_cast(T.DecimalType(min(kind.precision, 36), kind.scale))
     return F.coalesce(_multiple(exact, step).try_cast(wider), value.cast(wider))
 
 
 def _multiple(exact: Column, step: Decimal) -> Column:
-    """Null where a number has too many digits: an error would quote it."""
-    return F.try_multiply(F.round(F.try_divide(exact, _literal(step))), _literal(step))
+    """Multiple of a decimal of at most 36 digits: no sum overflows, which an error would quote."""
+    width, rest = _literal(step), exact % _literal(step)
+    up = F.when(exact > 0, width).otherwise(-width)
+    return F.when(F.abs(rest) < width - F.abs(rest), exact - rest).otherwise(exact - rest + up)

@@ -102,16 +102,12 @@ def test_ranks_and_disclosure_are_those_of_one_array(spark, tmp_path, monkeypatc
         assert found == wanted(rows, sdid(original, masked, 10))
 
 
-def test_values_are_dealt_to_several_parts_that_follow_each_other(spark, tmp_path):
+def test_values_are_dealt_to_several_parts_that_follow_each_other(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(ranking, "VALUES_PER_RANGE", 20)
     rows = [(f"r{i}", float(i % 50), float(i % 50)) for i in range(200)]
     random.Random(1).shuffle(rows)
     frame = spark.createDataFrame(rows, SCHEMA).repartition(4)
-    adaptive = spark.conf.get("spark.sql.adaptive.enabled")
-    spark.conf.set("spark.sql.adaptive.enabled", "false")  # it would put so few values into one task
-    try:
-        ranks = collect_ranks(Scratch(spark, tmp_path), frame, MASKED, store="ranks")
-    finally:
-        spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    ranks = collect_ranks(Scratch(spark, tmp_path), frame, MASKED, store="ranks")
     assert len(ranks.parts) > 1
     assert [offset for _, offset in ranks.parts] == sorted(offset for _, offset in ranks.parts)
     assert positions(spark, ranks) == [(float(v), 4, 4 * v) for v in range(50)]
@@ -142,6 +138,8 @@ def test_whole_numbers_and_decimals_are_numbers_and_texts_are_not(spark, tmp_pat
     decimals = collect_ranks(scratch, frame, "d", store="d")
     assert positions(spark, decimals) == [(1.25, 1, 0), (2.5, 1, 1)]
     assert told(rank_disclosure(frame, "id", "i", "d", decimals, p=100)) == {"a": False, "b": False, "c": None}
+    long = spark.sql("SELECT CAST('1234567.123456789012345678' AS DECIMAL(30, 18)) AS d")
+    assert positions(spark, collect_ranks(scratch, long, "d", store="long")) == [(1234567.1234567890, 1, 0)]
     with pytest.raises(SchemaError, match="must be numeric"):
         collect_ranks(scratch, frame, "id", store="id")
     with pytest.raises(SchemaError, match="there is none"):

@@ -117,14 +117,15 @@ def test_only_what_looks_like_a_date_is_one(spark):
         "1950",
         "20-01-01",
         "2020-1-1",
+        "٢٠٢٠-٠١-٠١",
         "",
     ]
     frame = spark.createDataFrame([(text,) for text in texts], "x string")
     day = dt.date(2020, 1, 1)
     found = opened(frame, lenient=True, cast="date")
-    assert values(found.rows) == [dt.date(2020, 2, 29), None, day, day, *[None] * 8]
-    assert collect_values_read(found)[0].uncast == 9
-    with pytest.raises(SchemaError, match=r"^columns\.x\.read\.cast: 9 values are no dates .*null_if.*unknown: supp"):
+    assert values(found.rows) == [dt.date(2020, 2, 29), None, day, day, *[None] * 9]
+    assert collect_values_read(found)[0].uncast == 10
+    with pytest.raises(SchemaError, match=r"^columns\.x\.read\.cast: 10 values are no dates .*null_if.*unknown: supp"):
         collect_values_read(opened(frame, cast="date"))
     named = opened(frame, null_if=[texts[1], *texts[4:]], cast="date")
     assert collect_values_read(named)[0].uncast == 0
@@ -133,7 +134,7 @@ def test_only_what_looks_like_a_date_is_one(spark):
 @pytest.mark.parametrize(
     ("cast", "kind", "given", "found"),
     [
-        ("integer", "string", ["7", "+7", "-0", "7.0", "1e3", " 7", "9" * 19, "7d"], [7, 7, 0, *[None] * 5]),
+        ("integer", "string", ["7", "+7", "-0", "7.0", "1e3", " 7", "9" * 19, "7d", "٧"], [7, 7, 0, *[None] * 6]),
         ("integer", "string", ["9223372036854775807", "9223372036854775808", "0" * 30 + "7"], [2**63 - 1, None, 7]),
         ("integer", "double", [34.0, 34.5, math.nan, 1e300, None], [34, None, None, None, None]),
         ("integer", "double", [2.0**63, -(2.0**63), 2.0**62], [None, -(2**63), 2**62]),
@@ -244,18 +245,24 @@ def recoding(kind: str, numbers: list[Any], spark: Any, **release: Any) -> Any:
 
 
 def test_numbers_are_rounded_to_the_nearest_multiple(spark):
-    doubles = [0.04, 0.05, 0.15, 0.25, -0.05, 0.3, 1e300, 123.456]
+    doubles = [0.04, 0.05, 0.15, 0.25, -0.05, 0.3, 1e300, 123.456, 1.5e-7, -2e-300, 123456789.25, 1e17]
     assert values(recoding("double", [*doubles, math.nan, None], spark, round=0.1)) == [
-        0.0, 0.1, 0.2, 0.3, -0.1, 0.3, 1e300, 123.5, None, None,
+        0.0, 0.1, 0.2, 0.3, -0.1, 0.3, 1e300, 123.5, 0.0, 0.0, 123456789.3, 1e17, None, None,
     ]  # fmt: skip
     narrow = [0.04, 0.05, 0.15, 0.35, -0.35, 0.45, 16777216.0, math.nan]
     rounded = values(recoding("float", narrow, spark, round=0.1))
     assert [None if one is None else round(one, 6) for one in rounded] == [
         0.0, 0.1, 0.2, 0.4, -0.4, 0.5, 16777216.0, None,
     ]  # fmt: skip
+    assert values(recoding("double", [1.5e-7, -2.6e-7, 5e-9], spark, round="0.0000001")) == [2e-7, -3e-7, 0.0]
+    assert values(recoding("double", [12345678901234567.0, 5e17], spark, round=100)) == [12345678901234600.0, 5e17]
     integers = [*range(-160, 161, 7), 150, 50, -50, 2**31 - 1]
     found = values(recoding("int", integers, spark, round=100))
     assert found == [int((Decimal(n) / 100).quantize(0, ROUND_HALF_UP) * 100) for n in integers]
+    wide = [Decimal("0.00000000015"), Decimal("-99999999999999999.999999999999999999"), Decimal(10) ** 18]
+    assert values(recoding("decimal(38,18)", wide, spark, round="0.0000000001")) == [
+        Decimal("0.0000000002"), Decimal(-(10**17)), Decimal(10) ** 18
+    ]  # fmt: skip
     exact = [Decimal("2.50"), Decimal("-2.50"), Decimal("9999.99"), Decimal("2.49")]
     assert values(recoding("decimal(6,2)", exact, spark, round=5)) == [Decimal(n) for n in (5, -5, 10000, 0)]
 

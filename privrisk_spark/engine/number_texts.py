@@ -1,0 +1,76 @@
+"""Texts of floating-point numbers as Spark writes them, on every engine.
+
+The embedded engine finds the same digits, and writes ``10000000.0``, ``1e-7`` and ``inf`` where Spark writes ``1.0E7``,
+``1.0E-7`` and ``Infinity``.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
+from pyspark.sql import types as T  # noqa: N812
+
+INEXACT = (T.FloatType, T.DoubleType)
+
+
+def exact_text(value: Column, kind: T.DataType) -> Column:
+    """Return the text of a value, for example ``1.0E7``.
+
+    Parameters
+    ----------
+    value : Column
+    kind : DataType
+        Of the value.
+    """
+    text = value.cast("string")
+    if not isinstance(kind, INEXACT):
+        return text
+    size = F.abs(value)
+    as_it_is = F.isnan(value) | (size == 0) | ((size >= 1e-3) & (size < 1e7)) | F.contains(text, F.lit("E"))
+    infinite = F.when(value > 0, "Infinity").otherwise("-Infinity")
+    return F.when(as_it_is, text).when(size == math.inf, infinite).otherwise(_scientific(text, value < 0))
+
+
+def _scientific(text: Column, negative: Column) -> Column:
+    """Write a number of the embedded engine as ``d.dddE<exponent>``."""
+    number = F.ltrim(F.substring_index(text, "e", 1), F.lit("-"))
+    digits = F.replace(number, F.lit("."), F.lit(""))
+    zeros = F.length(digits) - F.length(F.ltrim(digits, F.lit("0")))
+    power = F.when(F.contains(text, F.lit("e")), F.substring_index(text, "e", -1)).otherwise("0").cast("int")
+    power = power + F.length(F.substring_index(number, ".", 1)) - 1 - zeros
+    digits = F.btrim(digits, F.lit("0"))
+    rest = F.when(F.length(digits) > 1, F.substring(digits, 2, 20)).otherwise("0")
+    sign = F.when(negative, "-").otherwise("")
+    return F.concat(sign, F.substring(digits, 1, 1), F.lit("."), rest, F.lit("E"), power.cast("string"))
+
+
+def as_double(value: Column, kind: T.DataType) -> Column:
+    """Return the nearest double of a number, or of a text; null if there is none.
+
+    The embedded engine divides the digits of a decimal by a power of ten, which need not give the nearest double.
+    """
+    return (value.cast("string") if isinstance(kind, T.DecimalType) else value).try_cast("double")
+
+
+def plain_text(text: Column) -> Column:
+    """Return a number in ``[10^-30, 10^30]`` without an exponent, for example ``0.00000015`` for ``1.5E-7``.
+
+    The embedded engine casts only such texts to decimals. Smaller numbers become ``0``.
+
+    Parameters
+    ----------
+    text : Column
+        As :func:`exact_text` returns it.
+    """
+    number = F.ltrim(F.substring_index(text, "E", 1), F.lit("-"))
+    digits = F.replace(number, F.lit("."), F.lit(""))
+    power = F.substring_index(text, "E", -1).try_cast("int")
+    large = F.concat(
+        F.substring(F.rpad(digits, 31, "0"), F.lit(1), power + 1), F.lit("."), F.substring(digits, power + 2, F.lit(20))
+    )
+    small = F.concat(F.lit("0."), F.repeat(F.lit("0"), -power - 1), digits)
+    written = F.when(power < -30, "0").when(power < 0, small).otherwise(large)
+    sign = F.when(F.startswith(text, F.lit("-")), "-").otherwise("")
+    return F.when(F.contains(text, F.lit("E")), F.concat(sign, written)).otherwise(text)
