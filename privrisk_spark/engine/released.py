@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from privrisk_spark.engine.csv_tables import csv_frame
+from privrisk_spark.engine.csv_tables import csv_frame, csv_header
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.formulas import quoted_names, without_quoted_formulas
 from privrisk_spark.engine.object_files import object_files
@@ -182,6 +182,11 @@ _NO_TEXT = "\0missing\0"
 def read_back(spark: SparkSession, output: Output, directory: Path, partitions: Partitions = _NONE) -> DataFrame:
     """Open staged data as a consumer would."""
     _refuse_missing(directory)
+    if output.format == "csv" and is_embedded(spark):  # its reader takes an empty text in quotes for a missing value
+        files = [str(file) for file in files_below(directory) if file.suffix == ".csv"]
+        names = _first_line(output, partitions.columns) or csv_header(files[0])
+        texts = csv_frame(spark, files, str, names, where="output.path: the release")
+        return without_quoted_formulas(texts) if output.quote_formulas else texts
     if output.format == "csv":
         # By default Spark reads an empty text in quotes as missing, too.
         texts = spark.read.options(header=True, escape='"', multiLine=True, nullValue=_NO_TEXT).csv(str(directory))
