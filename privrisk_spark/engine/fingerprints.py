@@ -128,8 +128,9 @@ def _word(value: Column, kind: T.DataType) -> Column:
         return value.cast("binary")  # a collation would make other texts equal
     if isinstance(kind, T.ArrayType | T.MapType | T.StructType | T.VariantType):
         return F.to_json(F.struct(value), _AS_JSON)
-    if isinstance(kind, T.DecimalType) and kind.precision > _DIGITS_OF_LONG:
-        return value.cast("string")  # the engines hash these differently
+    wide = isinstance(kind, T.DecimalType) and kind.precision > _DIGITS_OF_LONG
+    if wide or isinstance(kind, T.DayTimeIntervalType | T.YearMonthIntervalType):
+        return value.cast("string")  # the engines hash these differently, or not at all
     return value
 
 

@@ -1,7 +1,6 @@
-"""Parquet tables that tasks read: in object stores, and on the embedded engine those with named directories.
+"""Parquet tables that tasks read themselves: in object stores, and on this machine what the embedded engine misreads.
 
-Spark is told of the rows as of any others; what a stage takes of a table's columns is read by ranges of the files. The
-embedded engine reads a missing value in the name of a directory as the text that stands for it.
+Spark is told of the rows as of any others; what a stage takes of a table's columns is read by ranges of the files.
 """
 
 from __future__ import annotations
@@ -17,12 +16,17 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.object_files import named_columns, object_files, object_partitions
 from privrisk_spark.engine.partitions import repeated
-from privrisk_spark.engine.source_files import local_line_files
+from privrisk_spark.engine.row_groups import counts_days_otherwise
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.files import LineFile
 
 _INSTANT = pa.timestamp("us", "UTC")
+_PLAIN = {
+    pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0),
+    pa.large_string(): pa.string(), pa.large_binary(): pa.binary(),
+}  # fmt: skip
+"""Types that Spark reads as another one."""
 
 
 def object_frame(
@@ -34,7 +38,7 @@ def object_frame(
     ----------
     spark : SparkSession
     table : Table
-        In an object store, or on this machine.
+        In an object store.
     key : str
         Of the policy, for messages.
     partitions : sequence of StructField, optional
@@ -47,7 +51,22 @@ def object_frame(
         If a file cannot be read, files have columns of different types, or it is not plain what directories are named
         for.
     """
-    files: Sequence[LineFile] = local_line_files(table) or object_files(table, key=key)
+    return files_frame(spark, object_files(table, key=key), key=key, partitions=partitions)
+
+
+def files_frame(
+    spark: SparkSession, files: Sequence[LineFile], *, key: str, partitions: Sequence[T.StructField] | None = None
+) -> DataFrame:
+    """Open Parquet files as :func:`object_frame` does.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    files : sequence of LineFile
+        At least one.
+    key, partitions
+        As :func:`object_frame` takes them.
+    """
     first, *others = (_schema(file, key) for file in files)
     for file, schema in zip(files[1:], others, strict=True):
         kinds = {field.name: field.type for field in schema}
@@ -67,7 +86,6 @@ def object_frame(
         raise SchemaError(f"{key}.path: '{files[0].root}': a directory's name is not a column and its value.")
     kinds_of = {one.name: to_arrow_type(one.dataType) for one in added}
     names = first.names
-    instants = [field.name for field in first if field.type == _INSTANT]
 
     def read(numbered: int) -> Iterator[pa.Table]:
         file, of_file = files[numbered], values[numbered]
@@ -77,9 +95,9 @@ def object_frame(
         ):
             for batch in opened.iter_batches(columns=names):
                 rows = pa.Table.from_batches([batch]).select(names)
-                for column in instants:
-                    at = names.index(column)
-                    rows = rows.set_column(at, column, rows.column(column).cast(_INSTANT))
+                for at, field in enumerate(first):
+                    if rows.schema.field(at).type != field.type:
+                        rows = rows.set_column(at, field.name, rows.column(at).cast(field.type))
                 for column, value in of_file.items():
                     rows = rows.append_column(column, repeated(value, kinds_of[column], rows.num_rows, encoded=False))
                 yield rows
@@ -94,6 +112,7 @@ def _schema(file: LineFile, key: str) -> pa.Schema:
         with file.reader() as source, pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as opened:
             schema = opened.schema_arrow.remove_metadata()
             columns = [opened.schema.column(i) for i in range(opened.metadata.num_columns)]
+            said = opened.metadata.metadata or {}
     except pa.ArrowException:
         raise SchemaError(
             f"{key}.path: '{file.root}': file {file.name} cannot be read as parquet: it is damaged, cut or of another "
@@ -101,8 +120,17 @@ def _schema(file: LineFile, key: str) -> pa.Schema:
         ) from None
     # What a writer kept by distinct values is plain to Spark.
     plain = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field for field in schema
+        field.with_type(field.type.value_type)
+        if pa.types.is_dictionary(field.type)
+        else field.with_type(_PLAIN.get(field.type, field.type))
+        for field in schema
     ]
+    days = any(pa.types.is_date(field.type) or pa.types.is_timestamp(field.type) for field in schema)
+    if days and counts_days_otherwise(said):
+        raise SchemaError(
+            f"{key}.path: '{file.root}': file {file.name} counts days before 1582 by another calendar, as Spark 2 did; "
+            "write it anew by Spark 3 or later, or give --engine spark."
+        )
     # They are instants to all who write them, without a time zone by their type.
     instants = {column.path for column in columns if column.physical_type == "INT96"}
     within = sorted(instants - set(schema.names))
@@ -115,4 +143,4 @@ def _schema(file: LineFile, key: str) -> pa.Schema:
     return pa.schema([field.with_type(_INSTANT) if field.name in instants else field for field in plain])
 
 
-__all__ = ["object_frame"]
+__all__ = ["files_frame", "object_frame"]

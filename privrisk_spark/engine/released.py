@@ -16,8 +16,9 @@ from privrisk_spark.engine.csv_tables import csv_frame, csv_header
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.formulas import quoted_names, without_quoted_formulas
 from privrisk_spark.engine.object_files import object_files
-from privrisk_spark.engine.object_tables import object_frame
+from privrisk_spark.engine.object_tables import files_frame, object_frame
 from privrisk_spark.engine.partitions import NAMES, partition_texts, partition_values
+from privrisk_spark.engine.source_files import local_line_files
 from privrisk_spark.engine.sources import column, plain_frame
 from privrisk_spark.errors import EngineError, InternalError
 from privrisk_spark.policy.dictionaries import Table
@@ -192,8 +193,10 @@ def read_back(spark: SparkSession, output: Output, directory: Path, partitions: 
         texts = spark.read.options(header=True, escape='"', multiLine=True, nullValue=_NO_TEXT).csv(str(directory))
         return without_quoted_formulas(texts) if output.quote_formulas else texts
     if partitions.types and is_embedded(spark):
-        read = object_frame(spark, Table(path=str(directory)), key="output.path", partitions=partitions.fields)
-        return read.select(*map(column, partitions.columns))
+        # The engine reads the names of directories in ways of its own.
+        files = local_line_files(Table(path=str(directory)))
+        rows = files_frame(spark, files, key="output.path", partitions=partitions.fields)
+        return rows.select(*map(column, partitions.columns))
     if partitions.types:
         held = from_arrow_schema(
             pq.read_schema(next(file for file in files_below(directory) if file.suffix == ".parquet")),

@@ -61,6 +61,17 @@ class Wanted:
     distinct: bool = False
 
 
+def counts_days_otherwise(said: Mapping[bytes, bytes]) -> bool:
+    """Return True if the writer of a Parquet file counted days before 1582 by another calendar, as Spark 2 did.
+
+    Parameters
+    ----------
+    said : mapping
+        The file's own notes.
+    """
+    return b"org.apache.spark.legacyDateTime" in said or said.get(b"org.apache.spark.version", b"3") < b"3"
+
+
 def without_nan(values: pa.Array) -> pa.Array:
     """Return values with NaN as a missing value: what is missing is one value, whatever a source writes for it."""
     if not pa.types.is_floating(values.type):

@@ -91,10 +91,10 @@ def path_for_spark(table: Table) -> str:
 
 
 def check_for_embedded(table: Table, *, key: str) -> bool:
-    """Refuse a table that the embedded engine would read in another way than Spark. Return True if tasks read it.
+    """Refuse a table that the embedded engine would read in another way than Spark. Return True if tasks can read it.
 
-    The engine takes a path without files for a table without columns. Tasks read the lines of its CSV files, and
-    Parquet files in directories that are named for columns: to the engine a missing value in a name is a text.
+    The engine takes a path without files for a table without columns, and reads the formats other than Parquet, and the
+    names of directories, in ways of its own.
 
     Parameters
     ----------
@@ -114,15 +114,13 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
         rule = "there is nothing there, or it has alternatives in braces, which need --engine spark"
         raise SchemaError(f"{where} cannot be read as {table.format}: {rule}.")
     form = table.format.lower()
-    named = any("=" in part for file in local_line_files(table) for part in file.key.split("/")[:-1])
-    if named and form not in ("csv", "parquet"):
-        rule = f"has columns in the names of directories, which as {form} need --engine spark"
-        raise SchemaError(f"{where} {rule}. Fix: give it, or write Parquet.")
-    if (form == "csv" and not is_csv_by_lines(table, encodings=True)) or (
-        named and form == "parquet" and table.options
-    ):
+    if form not in ("csv", "parquet"):
+        raise SchemaError(f"{where}: the format {form} needs --engine spark. Fix: give it, or write Parquet.")
+    merged = {name.lower() for name in table.options} <= {"mergeschema"}
+    named = any("=" in file.key for file in local_line_files(table))
+    if not (is_csv_by_lines(table, encodings=True) if form == "csv" else merged and not (named and table.options)):
         raise SchemaError(f"{where} has options that need --engine spark. Fix: give it, or write Parquet.")
-    return named or form == "csv"
+    return True
 
 
 def refuse_java_directory(files: Collection[str], *, table: Table, key: str) -> None:

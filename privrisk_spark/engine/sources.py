@@ -23,6 +23,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_type
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
+from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.lake_tables import lake_tasks
 from privrisk_spark.engine.number_texts import INEXACT, as_double, exact_text
 from privrisk_spark.engine.object_files import in_object_store, object_files, object_partitions
@@ -34,6 +35,7 @@ from privrisk_spark.engine.row_groups import (
     Source,
     Wanted,
     batches_of,
+    counts_days_otherwise,
     opened,
     pieces_of,
     together,
@@ -187,9 +189,9 @@ def _plain_files(
         uris = sorted(frame.inputFiles())
         if any(urlparse(uri).scheme != "file" for uri in uris):
             return None
-        # The engine knows no files of a table whose rows come from tasks.
-        paths = [Path(unquote(urlparse(uri).path)) for uri in uris] or local_files(table) or []
-        files = [str(path) for path in paths if is_file(path)]
+        # The engine lists no files of a table that tasks read.
+        paths = [Path(unquote(urlparse(uri).path)) for uri in uris] or sorted(local_files(table) or ())
+        files = [str(path.absolute()) for path in paths if is_file(path)]
         found = _partitions(table, paths, types, names) if len(files) == len(paths) else None
     if not found or not names - set(found[0]):
         return None
@@ -200,11 +202,10 @@ def _plain_files(
             schema = metadata.schema.to_arrow_schema()
         except (pa.ArrowException, OSError):
             return None
-        # Spark believes a directory's name rather than the file, and old writers count days by another calendar.
+        # Spark believes a directory's name rather than the file.
         if {name.casefold() for name in values} & {name.casefold() for name in schema.names}:
             return None
-        said = metadata.metadata or {}
-        if b"org.apache.spark.legacyDateTime" in said or said.get(b"org.apache.spark.version", b"3") < b"3":
+        if counts_days_otherwise(metadata.metadata or {}):
             return None
         for want in wanted:
             if want.name in values:
@@ -433,10 +434,12 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
     files = list(files_of(path))
     partitions = [partition_texts(path, file) for file in files] if is_directory(path) else [{}]
     columns = {name.casefold() for of_file in partitions for name in of_file or ()}
+    if is_embedded(spark) and (columns or path_for_spark(table) != table.path):
+        return None  # it adds no such columns to a schema, and takes no escaped path
     if any(of_file is None or list(of_file) != list(partitions[0] or ()) for of_file in partitions):
         return None
     kinds = {arrow: kind for kind, types in ALIKE.items() for arrow in types}
-    schemas = []
+    schemas, written = [], set()
     for file in files:
         try:
             metadata = pq.read_metadata(file)
@@ -447,6 +450,9 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
         if by_spark or any(field.type not in kinds or field.name.casefold() in columns for field in fields):
             return None
         schemas.append(T.StructType([T.StructField(field.name, kinds[field.type]()) for field in fields]))
+        written.add(tuple(fields.types))
+    if len(written) > 1 and is_embedded(spark):
+        return None  # it does not read texts with offsets of 32 and of 64 bits as one column
     if not schemas or any(schema != schemas[0] for schema in schemas):
         return None
     frame = spark.read.schema(schemas[0]).parquet(path_for_spark(table))

@@ -119,14 +119,14 @@ class LocalFile:
         """The last part of its place."""
         return PurePosixPath(self.place).name
 
+    def reader(self) -> IO[bytes]:
+        """Open it for reading at any place of it."""
+        return open_local(Path(self.place))
+
     @property
     def compressed(self) -> bool:
         """Whether its name ends as that of a compressed file."""
         return self.name.endswith(tuple(_DECOMPRESSED))
-
-    def reader(self) -> IO[bytes]:
-        """Open it for reading at any place of it."""
-        return open_local(Path(self.place))
 
     def content(self) -> IO[bytes]:
         """Open it for reading. A compressed file is decompressed."""
@@ -136,7 +136,7 @@ class LocalFile:
 
 
 LineFile = ObjectFile | LocalFile
-"""A file whose lines tasks read."""
+"""A file that tasks read."""
 
 
 def files_below(table: Location) -> list[ObjectFile]:

@@ -73,6 +73,7 @@ HARD = (
         (b"x,y\n1,2,3\n4\n\xff\xfe,\xc3\n5,6\n", {"header": "true"}),
     ],
 )
+@pytest.mark.on_spark("the twin is Spark's own parser")
 def test_rows_are_those_of_sparks_reader(
     spark: SparkSession,
     endpoint: str,
@@ -100,6 +101,7 @@ def test_rows_are_those_of_sparks_reader(
     same(marked, by_spark)
 
 
+@pytest.mark.on_spark("the twin is Spark's own parser")
 def test_csv_lines_frame_with_damaged_lines_returns_same_rows_for_each_subset_of_columns(
     spark: SparkSession, endpoint: str, tmp_path: Path
 ) -> None:
@@ -112,6 +114,7 @@ def test_csv_lines_frame_with_damaged_lines_returns_same_rows_for_each_subset_of
         assert frame.select(chosen).toArrow().to_pylist() == [{name: row[name] for name in chosen} for row in whole]
 
 
+@pytest.mark.on_spark("the twin is Spark's own parser")
 def test_several_files_compressed_ones_and_columns_in_the_names_of_directories(
     spark: SparkSession, endpoint: str, tmp_path: Path
 ) -> None:
@@ -160,6 +163,7 @@ def test_what_would_be_misread_is_refused_by_file(
 
 
 @pytest.mark.parametrize("line", [b"5,6\n", b"5\n", b'5,"6" \n', b"5,\xff\n"])
+@pytest.mark.on_spark("the twin is Spark's own parser")
 def test_damaged_lines_are_counted_as_on_a_disk(
     spark: SparkSession, endpoint: str, tmp_path: Path, line: bytes
 ) -> None:

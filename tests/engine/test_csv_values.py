@@ -28,6 +28,7 @@ KNOWN = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.on_spark("the twin is Spark's own parser")
 def test_csv_values_are_those_of_spark_or_unclear(spark: SparkSession, options: dict[str, str]) -> None:
     """All lines of up to five signs that mean something, and some longer ones."""
     separator, quote = options.get("sep", ","), options.get("quote", '"')

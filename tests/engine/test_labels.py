@@ -30,6 +30,7 @@ def described(spark: SparkSession, name: str = "spark.job.description") -> str |
     return None if found is None else str(found)
 
 
+@pytest.mark.on_spark("tasks of the embedded engine know no properties of their job")
 def test_jobs_bear_the_name_of_their_stage_and_only_they(spark: SparkSession) -> None:
     labelled = labels(spark)
     assert described(spark) is None
@@ -53,6 +54,7 @@ def test_jobs_bear_the_name_of_their_stage_and_only_they(spark: SparkSession) ->
         spark.conf.unset("spark.jobGroup.id")
 
 
+@pytest.mark.on_spark("the embedded engine counts no tasks")
 def test_tasks_of_the_jobs_at_work_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     """Eight tasks, each of which waits until a file says that it may end."""
     place = str(tmp_path)

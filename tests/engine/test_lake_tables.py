@@ -73,7 +73,11 @@ def test_every_type_is_what_spark_reads_of_plain_parquet(spark: Any, tmp_path: P
     table = of_form(form, tmp_path / "lake", rows().slice(0, 3), rows().slice(3))
     frame = read(spark, table, key="table")
     expected = spark.read.parquet(str(tmp_path / "plain.parquet"))
-    assert_df_equality(frame, expected, ignore_row_order=True, ignore_nullable=True)
+    assert [(field.name, field.dataType) for field in frame.schema] == [
+        (field.name, field.dataType) for field in expected.schema
+    ]
+    found, wanted = (one.orderBy("row").toArrow().to_pylist() for one in (frame, expected))
+    assert repr(found) == repr(wanted)
 
 
 @pytest.mark.parametrize("form", ["delta", "iceberg"])

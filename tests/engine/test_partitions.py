@@ -31,6 +31,7 @@ TEXTS = [
 ]
 
 
+@pytest.mark.on_spark("the twin is Java's own function")
 def test_names_are_those_spark_writes(spark: SparkSession) -> None:
     escape = spark._jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.escapePathName  # type: ignore[union-attr]
     unescape = spark._jvm.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.unescapePathName  # type: ignore[union-attr]
@@ -41,6 +42,7 @@ def test_names_are_those_spark_writes(spark: SparkSession) -> None:
     assert directory_name("c", None) == f"c={MISSING}"
 
 
+@pytest.mark.on_spark("the twin is Spark's own writer")
 def test_spark_itself_gives_an_empty_text_the_name_of_a_missing_value(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.createDataFrame([("", 1), (None, 2), ("a", 3)], "c string, x int")
     rows.write.partitionBy("c").parquet(str(tmp_path / "t"))

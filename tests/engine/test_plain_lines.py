@@ -82,6 +82,7 @@ def test_spark_finds_no_damage_in_plain_lines(
     assert frame.count() == sum(len(text.splitlines()) - 1 for text in PLAIN)
 
 
+@pytest.mark.on_spark("the twin is Spark's own parser")
 def test_spark_reads_whatever_is_plain_line_by_line(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -249,6 +249,7 @@ def test_spark_takes_and_gives_back_every_setting(foreign: SparkSession) -> None
     assert foreign.conf.get("privrisk.settings", None) is None
 
 
+@pytest.mark.on_spark("tasks of the embedded engine read CSV as texts")
 def test_a_frame_keeps_what_its_session_made_of_a_csv_file(foreign: SparkSession, tmp_path: Path) -> None:
     """Spark reads a time without a zone when it plans, so a run's own time zone would move it by nine hours."""
     (tmp_path / "table.csv").write_text("at\n2020-01-01 12:00:00\n")
@@ -263,6 +264,7 @@ def test_a_frame_keeps_what_its_session_made_of_a_csv_file(foreign: SparkSession
     assert unguarded == own + 9 * 3600, "the hazard is gone; so may be the copy"
 
 
+@pytest.mark.on_spark("the embedded engine writes no temporary file")
 def test_encryption_is_what_java_started_with(spark: SparkSession) -> None:
     with pytest.raises(ConfigError, match="Got false"):
         check_encryption(spark)

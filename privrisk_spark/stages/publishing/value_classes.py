@@ -45,12 +45,14 @@ def measure_value_classes(release: Batches, columns: Sequence[str]) -> ValueClas
         Of the quasi-identifiers there; missing values are equal to each other. None: all rows are one class.
     """
     rows = F.col(schemas.N_ROWS)
-    counted = release.frame().groupBy(*columns).agg(F.count("*").alias(schemas.N_ROWS)).where(rows > 0)
-    missing = reduce(and_, [F.col(name).isNull() for name in columns], F.lit(len(columns) > 0))
+    # The embedded engine fails on an aggregate of an aggregate without groups.
+    groups = columns or [F.lit("all")]
+    counted = release.frame().groupBy(*groups).agg(F.count("*").alias(schemas.N_ROWS))
+    telling = F.when(~reduce(and_, [F.col(name).isNull() for name in columns]), rows) if columns else rows
     told = counted.agg(
         F.count("*").alias("classes"),
         F.min(rows).alias("least"),
-        F.min(F.when(~missing, rows)).alias("least_telling"),
+        F.min(telling).alias("least_telling"),
         F.count_if(rows == 1).alias("uniques"),
     ).toArrow()
     classes, least, telling, uniques = (told.column(i)[0].as_py() for i in range(4))

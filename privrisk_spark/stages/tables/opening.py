@@ -20,12 +20,13 @@ from privrisk_spark.engine.csv_lines import LONGEST_LINE, csv_lines_frame
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.lake_tables import lake_frame
 from privrisk_spark.engine.object_files import in_object_store
-from privrisk_spark.engine.object_tables import object_frame
+from privrisk_spark.engine.object_tables import files_frame, object_frame
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.source_files import (
     check_files,
     check_for_embedded,
     local_files,
+    local_line_files,
     path_for_spark,
     refuse_java_directory,
     refuse_others,
@@ -50,16 +51,8 @@ MAX_LEAVES = 2_000_000
 """Most distinct values a hierarchy may take from the data."""
 
 _TEXT_TYPES = (
-    T.StringType,
-    T.BooleanType,
-    T.IntegralType,
-    T.DecimalType,
-    T.FractionalType,
-    T.DateType,
-    T.CharType,
-    T.VarcharType,
-)
-
+    T.StringType, T.BooleanType, T.IntegralType, T.DecimalType, T.FractionalType, T.DateType, T.CharType, T.VarcharType
+)  # fmt: skip
 
 _LINE_BY_LINE = {
     "mode": "PERMISSIVE",
@@ -112,12 +105,16 @@ def read(
             if private:
                 _refuse_parsed_texts(spark, table.catalog, where)
             frame = whole_rows_if_parsed(spark.table(table.catalog))
-        elif not by_tasks and not in_object_store(table):
+        elif by_tasks and table.format.lower() == "csv":
+            frame = csv_lines_frame(spark, table, key=key, private=private)
+        elif not in_object_store(table):
             frame = plain_frame(spark, table)
+            if by_tasks and frame is None and not table.options:
+                frame = files_frame(spark, local_line_files(table), key=key)
         elif table.format.lower() == "parquet":
             frame = object_frame(spark, table, key=key)
-        elif by_tasks or not private:  # lines that are too long are no rows there, to Spark's reader alone
-            frame = csv_lines_frame(spark, table, key=key, private=private)
+        elif not private:  # lines that are too long are no rows there, to Spark's reader alone
+            frame = csv_lines_frame(spark, table, key=key)
         if frame is None:
             options = {name: str(value) for name, value in table.options.items()}
             if private and table.format.lower() == "csv":

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.value_codes import ValueCodes
@@ -59,7 +60,7 @@ def frame_of(spark: Any, rows: list[Row], parts: int) -> Batches:
     kinds = (pa.string(), pa.string(), pa.int32(), pa.int32(), pa.int32())
     names = ["record_id", "entity", "n0", "n1", "s0"]
     table = pa.table([pa.array(c, k) for c, k in zip(columns, kinds, strict=True)], names)
-    return Batches.of_frame(spark.createDataFrame(table).repartition(parts))
+    return Batches.of_frame(spark.createDataFrame(table, from_arrow_schema(table.schema)).repartition(parts))
 
 
 def told(classes: SensitiveClasses) -> dict[tuple[int, ...], tuple[int, int, dict[int, int]]]:
@@ -111,7 +112,7 @@ def encoded_of(spark: Any, rows: list[tuple[Any, ...]], parts: int) -> Batches:
     kinds = (pa.string(), pa.string(), pa.string(), pa.int32(), pa.int32())
     names = ["record_id", "entity", "r0", "q0", "q1"]
     table = pa.table([pa.array(c, k) for c, k in zip(columns, kinds, strict=True)], names)
-    return Batches.of_frame(spark.createDataFrame(table).repartition(parts))
+    return Batches.of_frame(spark.createDataFrame(table, from_arrow_schema(table.schema)).repartition(parts))
 
 
 @pytest.mark.parametrize("parts", [1, 4])

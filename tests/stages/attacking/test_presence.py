@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.errors import InputError
@@ -28,7 +29,8 @@ def frame_of(spark: Any, names: list[str], rows: list[tuple[Any, ...]], parts: i
     shuffled = random.Random(parts).sample(rows, len(rows))
     columns = list(zip(*shuffled, strict=True)) if rows else [()] * len(names)
     arrays = [pa.array(c, pa.string() if n == "record_id" else pa.int32()) for n, c in zip(names, columns, strict=True)]
-    return Batches.of_frame(spark.createDataFrame(pa.table(arrays, names)).repartition(parts))
+    table = pa.table(arrays, names)
+    return Batches.of_frame(spark.createDataFrame(table, from_arrow_schema(table.schema)).repartition(parts))
 
 
 def releases_of(spark: Any, scratch: Scratch, parts: int) -> list[Batches]:

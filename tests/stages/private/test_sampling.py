@@ -595,6 +595,7 @@ def forms(key: bytes) -> list[str]:
     return [repr(key)[2:-1], key.hex(), key.hex(" "), key.hex().upper(), base64.b64encode(key).decode(), str(list(key))]
 
 
+@pytest.mark.on_spark("plans of the embedded engine show no literals to look for")
 def test_keys_show_in_no_text_and_no_plan(spark, tmp_path, capsys):
     secret = [form for key in (KEYS.noise, KEYS.recode, KEYS.keep, KEYS.person, KEYS.scheme) for form in forms(key)]
     for text in (repr(KEYS), str(KEYS), f"{KEYS}", repr([KEYS]), repr({"keys": KEYS})):

@@ -48,6 +48,7 @@ def rows() -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.mark.on_spark("the twin is Spark's own writer")
 def test_the_bytes_are_those_of_sparks_writer_and_every_text_comes_back(spark: SparkSession, tmp_path: Path) -> None:
     schema = ", ".join(["`file` int", *(f"`{name}` {kind}" for name, kind in zip(NAMES, KINDS, strict=True))])
     given = rows()

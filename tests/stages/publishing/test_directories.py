@@ -25,6 +25,7 @@ from pyspark.sql import types as T
 
 from privrisk_spark.engine import batches
 from privrisk_spark.engine.batches import PARTS, Batches, report
+from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.partitions import MISSING
 from privrisk_spark.engine.released import Partitions, read_back
 from privrisk_spark.engine.sources import column
@@ -128,11 +129,14 @@ def test_partitioned_rows_are_those_of_the_same_release_and_have_the_same_bytes_
     expected = read_back(spark, plain.places, tmp_path / "plain")
     kinds = {field.name: field for field in expected.schema}
     schema = T.StructType([*[kinds[name] for name in kinds if name not in by], *[kinds[name] for name in by]])
-    same_rows(spark.read.schema(schema).parquet(str(directory)), expected)
+    if not is_embedded(spark):
+        same_rows(spark.read.schema(schema).parquet(str(directory)), expected)
     partitions = Partitions({name: kinds[name].dataType.simpleString() for name in by}, tuple(COLUMNS))
     ours = read_back(spark, policy.places, directory, partitions)
     assert ours.columns == expected.columns
     same_rows(ours, expected)
+    if is_embedded(spark):
+        return
     # Without a schema, and without guesses, Spark has texts.
     texts = spark.read.parquet(str(directory))
     assert {texts.schema[name].dataType for name in by} == {T.StringType()}
