@@ -110,12 +110,17 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
     if table.path is None:
         return False
     where = f"{key}.path: '{table.path}'"
+    scheme, _, there = table.path.partition("://")
+    if there and scheme != "file" and not is_remote(table.path):
+        rule = f"the embedded engine reaches no file system '{scheme}://'"
+        raise SchemaError(f"{where}: {rule}. Fix: give --engine spark, or copy the files to a mounted path.")
     if not is_remote(table.path) and table.format.lower() in _FILES and local_files(table) is None:
         rule = "there is nothing there, or it has alternatives in braces, which need --engine spark"
         raise SchemaError(f"{where} cannot be read as {table.format}: {rule}.")
     form = table.format.lower()
     if form not in ("csv", "parquet"):
-        raise SchemaError(f"{where}: the format {form} needs --engine spark. Fix: give it, or write Parquet.")
+        rule = f"cannot be read as {table.format}: this format needs --engine spark"
+        raise SchemaError(f"{where} {rule}. Fix: give it, or write Parquet.")
     merged = {name.lower() for name in table.options} <= {"mergeschema"}
     named = any("=" in file.key for file in local_line_files(table))
     if not (is_csv_by_lines(table, encodings=True) if form == "csv" else merged and not (named and table.options)):

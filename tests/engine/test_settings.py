@@ -249,7 +249,6 @@ def test_spark_takes_and_gives_back_every_setting(foreign: SparkSession) -> None
     assert foreign.conf.get("privrisk.settings", None) is None
 
 
-@pytest.mark.on_spark("tasks of the embedded engine read CSV as texts")
 def test_a_frame_keeps_what_its_session_made_of_a_csv_file(foreign: SparkSession, tmp_path: Path) -> None:
     """Spark reads a time without a zone when it plans, so a run's own time zone would move it by nine hours."""
     (tmp_path / "table.csv").write_text("at\n2020-01-01 12:00:00\n")
