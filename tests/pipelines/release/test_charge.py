@@ -183,7 +183,7 @@ def test_release_of_files_of_another_lineage_is_refused_before_it_is_charged(
     assert ran.code == 0, ran.err
     second = ("--set=ledger.lineage=second", "--run-id", "r2")
     (part,) = (tmp_path / "files").glob("*.parquet")
-    spark.catalog.createTable("twice", str(tmp_path / "files"), source="parquet", schema=rows.schema)
+    spark.sql(f"CREATE TABLE twice USING parquet LOCATION '{tmp_path}/files'")
     try:
         in_catalog = path | {"table": {"catalog": "twice"}}
         policy.write_text(yaml.safe_dump(in_catalog, sort_keys=False))
