@@ -184,9 +184,9 @@ def read_back(spark: SparkSession, output: Output, directory: Path, partitions: 
     """Open staged data as a consumer would."""
     _refuse_missing(directory)
     if output.format == "csv" and is_embedded(spark):  # its reader takes an empty text in quotes for a missing value
-        files = [str(file) for file in files_below(directory) if file.suffix == ".csv"]
-        names = _first_line(output, partitions.columns) or csv_header(files[0])
-        texts = csv_frame(spark, files, str, names, where="output.path: the release")
+        paths = [str(file) for file in files_below(directory) if file.suffix == ".csv"]
+        names = _first_line(output, partitions.columns) or csv_header(paths[0])
+        texts = csv_frame(spark, paths, str, names, where="output.path: the release")
         return without_quoted_formulas(texts) if output.quote_formulas else texts
     if output.format == "csv":
         # By default Spark reads an empty text in quotes as missing, too.
