@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
+from privrisk_spark.engine.number_texts import whole_text
 from privrisk_spark.engine.schemas import BLOCK
 from privrisk_spark.kernels.arrays import ByteArray, WordArray
 from privrisk_spark.kernels.numeric import fingerprint
@@ -79,13 +80,6 @@ def record_blocks(table: pa.Table) -> ByteArray:
 _PIECE = 22
 """Bits of a row's hash that are summed at once: sums stay below 2^63 up to 2^41 rows."""
 
-_AS_JSON = {
-    "ignoreNullFields": "false",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
-"""How nested values are written before they are hashed: with each missing part, and to the microsecond."""
-
 
 def collect_frame_digest(frame: DataFrame, *, times: str | None = None) -> str:
     """Return a digest of a frame's content: the names and types of its columns, and its rows in any order.
@@ -127,7 +121,7 @@ def _word(value: Column, kind: T.DataType) -> Column:
     if isinstance(kind, T.StringType):
         return value.cast("binary")  # a collation would make other texts equal
     if isinstance(kind, T.ArrayType | T.MapType | T.StructType | T.VariantType):
-        return F.to_json(F.struct(value), _AS_JSON)
+        return whole_text(value, kind)
     wide = isinstance(kind, T.DecimalType) and kind.precision > _DIGITS_OF_LONG
     if wide or isinstance(kind, T.DayTimeIntervalType | T.YearMonthIntervalType):
         return value.cast("string")  # the engines hash these differently, or not at all

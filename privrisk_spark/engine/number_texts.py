@@ -1,4 +1,4 @@
-"""Texts of floating-point numbers as Spark writes them, on every engine.
+"""Texts of values, and of floating-point numbers as Spark writes them, on every engine.
 
 The embedded engine finds the same digits, and writes ``10000000.0``, ``1e-7`` and ``inf`` where Spark writes ``1.0E7``,
 ``1.0E-7`` and ``Infinity``.
@@ -44,6 +44,42 @@ def _scientific(text: Column, negative: Column) -> Column:
     rest = F.when(F.length(digits) > 1, F.substring(digits, 2, 20)).otherwise("0")
     sign = F.when(negative, "-").otherwise("")
     return F.concat(sign, F.substring(digits, 1, 1), F.lit("."), rest, F.lit("E"), power.cast("string"))
+
+
+def whole_text(value: Column, kind: T.DataType) -> Column:
+    """Return a text that differs if the value does, the same on every engine; null for a missing value.
+
+    The engines differ in how they write nested values as JSON.
+
+    Parameters
+    ----------
+    value : Column
+    kind : DataType
+        Of the value; maps and variants become JSON.
+    """
+    if isinstance(kind, T.ArrayType):
+        parts = F.transform(value, lambda one: framed_text(one, kind.elementType))
+        return F.when(value.isNotNull(), F.concat_ws("", parts))
+    if isinstance(kind, T.StructType):
+        fields = [framed_text(value.getField(field.name), field.dataType) for field in kind.fields]
+        return F.when(value.isNotNull(), F.concat(F.lit(""), *fields))
+    if isinstance(kind, T.MapType | T.VariantType):
+        return F.to_json(F.struct(value), _AS_JSON)
+    return F.hex(value) if isinstance(kind, T.BinaryType) else exact_text(value, kind)
+
+
+def framed_text(value: Column, kind: T.DataType) -> Column:
+    """Return :func:`whole_text` after its length, so that texts in a row are told apart; ``-`` for a missing value."""
+    text = whole_text(value, kind)
+    return F.coalesce(F.concat(F.octet_length(text).cast("string"), F.lit(":"), text), F.lit("-"))
+
+
+_AS_JSON = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""By default JSON leaves out fields without a value, and what is less than a millisecond."""
 
 
 def as_double(value: Column, kind: T.DataType) -> Column:

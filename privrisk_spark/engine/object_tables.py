@@ -94,10 +94,10 @@ def files_frame(
             pq.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us") as opened,
         ):
             for batch in opened.iter_batches(columns=names):
-                rows = pa.Table.from_batches([batch]).select(names)
-                for at, field in enumerate(first):
-                    if rows.schema.field(at).type != field.type:
-                        rows = rows.set_column(at, field.name, rows.column(at).cast(field.type))
+                there = dict(zip(batch.schema.names, batch.columns, strict=True))
+                missing = pa.nulls(batch.num_rows)
+                arrays = [there.get(field.name, missing).cast(field.type) for field in first]
+                rows = pa.Table.from_arrays(arrays, names=names)
                 for column, value in of_file.items():
                     rows = rows.append_column(column, repeated(value, kinds_of[column], rows.num_rows, encoded=False))
                 yield rows

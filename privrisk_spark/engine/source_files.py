@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from privrisk_spark.engine.object_files import in_object_store, is_csv_by_lines, object_files
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.secrets import without_credentials
 from privrisk_spark.results.facts import FilesRead
 from privrisk_spark.storage.directories import is_link, is_there, resolved
 from privrisk_spark.storage.documents import state_of
@@ -109,23 +110,33 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
     """
     if table.path is None:
         return False
-    where = f"{key}.path: '{table.path}'"
+    where, form = f"{key}.path: '{without_credentials(table.path)}'", table.format.lower()
+    unread = f"{where} cannot be read as {table.format}"
     scheme, _, there = table.path.partition("://")
     if there and scheme != "file" and not is_remote(table.path):
         rule = f"the embedded engine reaches no file system '{scheme}://'"
-        raise SchemaError(f"{where}: {rule}. Fix: give --engine spark, or copy the files to a mounted path.")
-    if not is_remote(table.path) and table.format.lower() in _FILES and local_files(table) is None:
-        rule = "there is nothing there, or it has alternatives in braces, which need --engine spark"
-        raise SchemaError(f"{where} cannot be read as {table.format}: {rule}.")
-    form = table.format.lower()
+        raise SchemaError(f"{unread}: {rule}. Fix: give --engine spark, or copy the files to a mounted path.")
+    if not is_remote(table.path) and form in _FILES and local_files(table) is None:
+        braces = ", or it has alternatives in braces, which need --engine spark" if "{" in table.path else ""
+        raise SchemaError(f"{unread}: there is nothing there{braces}.")
     if form not in ("csv", "parquet"):
-        rule = f"cannot be read as {table.format}: this format needs --engine spark"
-        raise SchemaError(f"{where} {rule}. Fix: give it, or write Parquet.")
+        raise SchemaError(f"{unread}: this format needs --engine spark. Fix: give it, or write Parquet.")
+    files = local_line_files(table)
+    read = [file for file in files if all("=" in name for name in file.key.split("/")[:-1])]
+    if len(read) != len(files):
+        raise SchemaError(_others(where, len(files), len(read)))
     merged = {name.lower() for name in table.options} <= {"mergeschema"}
-    named = any("=" in file.key for file in local_line_files(table))
+    named = any("=" in file.key for file in files)
     if not (is_csv_by_lines(table, encodings=True) if form == "csv" else merged and not (named and table.options)):
         raise SchemaError(f"{where} has options that need --engine spark. Fix: give it, or write Parquet.")
     return True
+
+
+def _others(where: str, there: int, read: int) -> str:
+    return (
+        f"{where}: there are {there:,} data files, and Spark reads {read:,} of them; remove what is not part of the "
+        "table."
+    )
 
 
 def refuse_java_directory(files: Collection[str], *, table: Table, key: str) -> None:
@@ -270,10 +281,7 @@ def refuse_others(read: FilesRead, files: Collection[str], *, table: Table, key:
         return  # to Spark the path means another file system
     processed = {unquote(urlparse(uri).path) for uri in files}
     if len(processed) != read.expected:
-        raise SchemaError(
-            f"{key}.path: '{table.path}': there are {read.expected:,} data files, and Spark reads {len(processed):,} "
-            "of them; remove what is not part of the table."
-        )
+        raise SchemaError(_others(f"{key}.path: '{table.path}'", read.expected, len(processed)))
     expected = {str(file) for file in local_files(table) or ()}
     if expected and processed != expected:
         others = {resolved(file) for file in processed} - {resolved(file) for file in expected}

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from privrisk_spark.engine.number_texts import as_double, exact_text, plain_text
+from privrisk_spark.engine.number_texts import as_double, exact_text, plain_text, whole_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,3 +50,19 @@ def test_as_double_of_a_decimal_is_the_nearest_double(spark: SparkSession) -> No
     frame = spark.createDataFrame([(text,) for text in texts], "x string").select(F.col("x").cast("decimal(38,12)"))
     found = frame.select(as_double(F.col("x"), frame.schema["x"].dataType)).toArrow().column(0).to_pylist()
     assert found == [1e17, 123456789.3, -1e-12, None]
+
+
+def test_whole_text_of_nested_values_differs_if_they_do(spark: SparkSession) -> None:
+    schema = "x array<double>, s struct<a:decimal(4,2),b:array<struct<z:float>>>, b binary"
+    rows = [
+        ([1.5, 1e7, None], (Decimal("1.50"), [(1e-5,), None]), b"\xff"),
+        ([], (None, None), b""),
+        (None, None, None),
+    ]
+    frame = spark.createDataFrame(rows, schema)
+    texts = [whole_text(F.col(field.name), field.dataType).alias(field.name) for field in frame.schema]
+    assert [tuple(row.values()) for row in frame.select(*texts).toArrow().to_pylist()] == [
+        ("3:1.55:1.0E7-", "4:1.5011:8:6:1.0E-5-", "FF"),
+        ("", "--", ""),
+        (None, None, None),
+    ]

@@ -20,7 +20,8 @@ from privrisk_spark.engine.sources import column, text_of
 SIMPLE = (T.StringType, T.BooleanType, T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
 """Types whose values have a text; of columns of other types only the missing values are counted."""
 
-_NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*$"
+_BLANK = r"[ \t\n\x0b\f\r]*"  # to the embedded engine \s has all of Unicode
+_NUMBER = rf"^{_BLANK}[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{{1,3}})?{_BLANK}$"
 _ACCURACY = 1000
 """Of quantiles: a rank is wrong by at most a thousandth of the rows."""
 
@@ -89,7 +90,7 @@ def _of_simple(one: T.StructField, place: int, quantiles: Sequence[float], *, on
         "least": exact_text(F.min(ends), kind),
         "greatest": exact_text(F.max(ends), kind),
         "numbers": F.count(finite),
-        "leadingzeros": F.count(F.when(value.rlike(r"^\s*0[0-9]"), 1)),
+        "leadingzeros": F.count(F.when(value.rlike(rf"^{_BLANK}0[0-9]"), 1)),
     }
     if is_number or isinstance(kind, T.StringType):
         # The embedded engine takes one share at a time; Spark is faster with all of them.

@@ -46,7 +46,7 @@ def measure_value_classes(release: Batches, columns: Sequence[str]) -> ValueClas
     """
     rows = F.col(schemas.N_ROWS)
     # The embedded engine fails on an aggregate of an aggregate without groups.
-    groups = columns or [F.lit("all")]
+    groups = [F.col(name) for name in columns] or [F.lit("all")]
     counted = release.frame().groupBy(*groups).agg(F.count("*").alias(schemas.N_ROWS))
     telling = F.when(~reduce(and_, [F.col(name).isNull() for name in columns]), rows) if columns else rows
     told = counted.agg(

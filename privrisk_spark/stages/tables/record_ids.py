@@ -31,7 +31,7 @@ from privrisk_spark.engine.batches import (
     write_ipc,
 )
 from privrisk_spark.engine.fingerprints import one_chunk, text_bytes
-from privrisk_spark.engine.number_texts import exact_text
+from privrisk_spark.engine.number_texts import framed_text
 from privrisk_spark.engine.sources import as_texts, column, dictionary_of
 from privrisk_spark.kernels.arrays import ByteArray, LongArray
 from privrisk_spark.storage.part_files import map_array, write_array
@@ -52,23 +52,12 @@ BLOCK_BYTES = 16
 
 HASHES_PER_TASK = 4_000_000
 
-_EXACTLY = {
-    "ignoreNullFields": "false",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
-"""By default JSON leaves out fields without a value, and what is less than a millisecond."""
-
 _CONTENT, _ORDINAL = "content", "ordinal"
 
 
 def content(frame: DataFrame) -> Column:
     """128 bits of SHA-256 of a row, hex; rows differ in it iff they differ in any column."""
-    fields = []
-    for field in frame.schema.fields:
-        nested = isinstance(field.dataType, T.ArrayType | T.StructType | T.MapType)
-        value = F.to_json(column(field.name), _EXACTLY) if nested else exact_text(column(field.name), field.dataType)
-        fields.append(F.coalesce(F.concat(F.octet_length(value).cast("string"), F.lit(":"), value), F.lit("-")))
+    fields = [framed_text(column(field.name), field.dataType) for field in frame.schema.fields]
     return F.substring(F.sha2(F.concat(*fields), 256), 1, 32)
 
 

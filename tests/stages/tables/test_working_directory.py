@@ -48,7 +48,10 @@ def directories(tmp_path: Path) -> tuple[Path, Path, str]:
     return java, here, path
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv", "orc", "json"])
+ON_SPARK = pytest.mark.on_spark("the embedded engine refuses this format")
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", *(pytest.param(form, marks=ON_SPARK) for form in ("orc", "json"))])
 @pytest.mark.parametrize("name", ["plain", "with [brackets] and {braces}"])
 def test_read_relative_path_after_a_change_of_directory_is_the_one_of_python(
     spark: SparkSession,
