@@ -694,6 +694,7 @@ def test_parquet_of_caller_is_read_by_column(spark, tmp_path):
         assert frame is given
 
 
+@pytest.mark.on_spark("the rows are those of Spark's own parser; tests/engine/test_kept_rows.py has the other engine")
 def test_held_frame_of_another_session_is_computed_once_and_still_names_its_files(spark, tmp_path):
     (tmp_path / "t.csv").write_text(LINES)
     usual = spark.conf.get("spark.sql.session.timeZone")
