@@ -36,8 +36,8 @@ def _find(key: str) -> _Rows:
     return _KEPT[key]
 
 
-def collect_kept(frame: DataFrame) -> DataFrame:
-    """Compute a frame once, and return a frame of the computed rows.
+def write_to_memory(frame: DataFrame) -> DataFrame:
+    """Write the rows of a frame to the memory of this process, and return a frame of them.
 
     Parameters
     ----------

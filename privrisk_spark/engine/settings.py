@@ -29,7 +29,7 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import PySparkException
 
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.engine.kept_rows import collect_kept
+from privrisk_spark.engine.kept_rows import write_to_memory
 from privrisk_spark.errors import BusyError, ConfigError, Fault, listing
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def fixed(table: DataFrame) -> DataFrame:
             if "spark.sql.caseSensitive" in own:
                 _refuse_twins(table)
             files = table.inputFiles()
-            computed = collect_kept(table) if is_embedded(spark) else table.localCheckpoint(eager=True)
+            computed = write_to_memory(table) if is_embedded(spark) else table.localCheckpoint(eager=True)
             _READ[computed] = files
             return computed
         finally:
