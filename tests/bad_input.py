@@ -59,6 +59,8 @@ class Kind:
         Makes it of good input, in the directory given.
     arguments : tuple of str
         Added to the command.
+    on_spark : str
+        What the line holds on Spark, if that is something else.
     """
 
     what: str
@@ -66,6 +68,7 @@ class Kind:
     said: str
     change: Change = lambda _: None
     arguments: tuple[str, ...] = ()
+    on_spark: str = ""
 
 
 def replaced(file: str, old: str, new: str) -> Change:
@@ -232,7 +235,7 @@ KINDS = (
             (root / "table.csv").read_bytes().replace(b"p3;23;M;Ulm;a", b"p3;23;M;Ulm;\xff")
         ),
     ),
-    Kind("a format Spark does not know", 2, "DATA_SOURCE_NOT_FOUND", policy("format: csv", "format: xlsx")),
+    Kind("a format Spark does not know", 2, "cannot be read as xlsx", policy("format: csv", "format: xlsx")),
     Kind("a file system Spark does not know", 2, "file system", path("dbfs://bucket/x")),
     Kind(
         "a catalog table that is not there",
@@ -253,8 +256,10 @@ KINDS = (
     Kind(
         "two columns of one name",
         2,
-        "columns.city: the table has no such column",
+        "has the column 'city' twice",
         replaced("table.csv", "city;diagnosis", "city;city"),
+        # Spark itself renames both.
+        on_spark="columns.city: the table has no such column",
     ),
     Kind(
         "a value that is not in its hierarchy",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark.sql import DataFrameWriter
-from pyspark.sql.classic.dataframe import DataFrame
+from pyspark.sql import DataFrameWriter as ClassicWriter
+from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+from pyspark.sql.connect.readwriter import DataFrameWriter as ConnectWriter
 
 CANARIES = ["zQxCanaryCity", "zQxCanaryIllness", "zQxCanaryPerson", "4242424241"]
 KEY = "e7" * 16 + "19" * 16
@@ -19,28 +23,28 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def seen_plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A list to which they are added from now on."""
+    """A list to which they are added from now on, on both engines."""
     seen: list[str] = []
 
-    def remember(frame: DataFrame) -> None:
-        seen.append(str(frame._jdf.queryExecution().toString()))
+    def remember(frame: Any) -> None:
+        of_java = isinstance(frame, ClassicFrame)
+        seen.append(str(frame._jdf.queryExecution().toString() if of_java else frame._explain_string(extended=True)))
 
-    for owner, name in ((DataFrame, "toArrow"), (DataFrame, "first"), (DataFrame, "count")):
+    def watch(owner: type, name: str, frame_of: Callable[[Any], Any]) -> None:
         original = getattr(owner, name)
 
-        def acting(self: DataFrame, *args: object, _original: object = original, **kwargs: object) -> object:
-            remember(self)
-            return _original(self, *args, **kwargs)  # type: ignore[operator]
+        def acting(self: Any, *args: object, **kwargs: object) -> object:
+            remember(frame_of(self))
+            return original(self, *args, **kwargs)
 
         monkeypatch.setattr(owner, name, acting)
+
+    for frame in (ClassicFrame, ConnectFrame):
+        for name in ("toArrow", "first", "count", "toLocalIterator"):
+            watch(frame, name, lambda one: one)
     for name in ("parquet", "csv"):
-        original = getattr(DataFrameWriter, name)
-
-        def writing(self: DataFrameWriter, *args: object, _original: object = original, **kwargs: object) -> object:
-            remember(self._df)
-            return _original(self, *args, **kwargs)  # type: ignore[operator]
-
-        monkeypatch.setattr(DataFrameWriter, name, writing)
+        watch(ClassicWriter, name, lambda writer: writer._df)
+        watch(ConnectWriter, name, lambda writer: ConnectFrame(writer._df, writer._spark))
     return seen
 
 

@@ -1,7 +1,7 @@
-"""What is killed at work: copies of this process, and executors of a cluster.
+"""What is killed at work: copies of this process, processes of their own, and executors of a cluster.
 
 A copy costs a fork, where a process of its own would cost the start of Java; and Java goes on with what it was told, as
-a cluster does.
+a cluster does. The embedded engine is part of the process, which cannot be forked with it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,10 @@ from typing import Any
 
 from product import ROOT
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from privrisk_spark.cli.app import app
+from privrisk_spark.engine.embedded import is_embedded
 
 _KEPT: list[Any] = []
 """What a copy must not collect: closing the parent's connection would close it for the parent too."""
@@ -49,7 +55,56 @@ class Copy:
         return status
 
 
-def copied(spark: SparkSession, work: Callable[[], int]) -> Copy:
+@dataclass
+class Program:
+    """A process of its own at work, on the embedded engine."""
+
+    process: subprocess.Popen[bytes]
+    said: Path
+
+    def kill(self) -> bool:
+        """Kill it; tell whether it was still at work."""
+        self.process.kill()
+        return self.process.wait() == -signal.SIGKILL
+
+    def wait(self) -> int:
+        """Wait until it has ended; return its exit code."""
+        return self.process.wait()
+
+    def wait_until_begun(self) -> None:
+        """Wait until the imports are done: it then says that its first stage begins."""
+        while self.process.poll() is None and b"stage 1 of" not in self.said.read_bytes():
+            time.sleep(0.02)
+
+
+def started(spark: SparkSession, *arguments: str, place: Path) -> Copy | Program:
+    """Start a command in a directory, which is where the file ``said`` gets what it says.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Of Spark: a copy of this process runs the command. Of the embedded engine: a process of its own.
+    *arguments : str
+        Of ``privrisk``.
+    place : Path
+    """
+    if not is_embedded(spark):
+        return _copied(spark, lambda: _run(arguments, place))
+    command = [sys.executable, "-c", "from privrisk_spark.cli.app import main; main()", *arguments]
+    environment = {**os.environ, "PRIVRISK_ENGINE": "embedded", "PYTHONPATH": str(ROOT)}
+    with (place / "said").open("wb") as said:
+        process = subprocess.Popen(command, cwd=place, env=environment, stdout=said, stderr=said)
+    return Program(process, place / "said")
+
+
+def _run(arguments: Sequence[str], place: Path) -> int:
+    os.chdir(place)
+    ended = CliRunner().invoke(app, list(arguments))
+    (place / "said").write_text(ended.output + ended.stderr)
+    return ended.exit_code
+
+
+def _copied(spark: SparkSession, work: Callable[[], int]) -> Copy:
     """Do work in a copy of this process, with connections of its own to Spark's Java; its result is the exit code."""
     client = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
     with warnings.catch_warnings():
@@ -68,10 +123,12 @@ def copied(spark: SparkSession, work: Callable[[], int]) -> Copy:
         os._exit(code)
 
 
-def killed_after(copy: Copy, seconds: float) -> bool:
-    """Kill a copy after a while; tell whether it was still at work."""
+def killed_after(one: Copy | Program, seconds: float) -> bool:
+    """Kill a copy, or a program that has begun, after a while; tell whether it was still at work."""
+    if isinstance(one, Program):
+        one.wait_until_begun()
     time.sleep(seconds)
-    return copy.kill()
+    return one.kill()
 
 
 _FAILING = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -13,11 +13,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
-from privrisk_spark.engine.batches import PARTS, Batches, Scratch, part_name, report
+from privrisk_spark.engine.batches import Batches, Scratch, part_name
 from privrisk_spark.engine.fingerprints import one_chunk
 from privrisk_spark.engine.number_texts import INEXACT, exact_text
 from privrisk_spark.errors import SchemaError
+from privrisk_spark.storage.directories import make
 from privrisk_spark.storage.part_files import writing_bytes
+from privrisk_spark.storage.parts import LocalParts
 
 _BLOCK: Final = 2**24
 """Bytes read at once; no row may be longer."""
@@ -77,33 +79,35 @@ def ended(lines: pa.Array | pa.ChunkedArray, end: str = "\n") -> bytes:
 
 
 def write_csv(scratch: Scratch, frame: DataFrame, name: str) -> Path:
-    """Write a small frame as one CSV file in a new directory of the driver, wherever its tasks run.
+    """Write a small frame as one CSV file in a new directory of the driver, its lines sorted by the first column.
 
     Parameters
     ----------
     scratch : Scratch
     frame : DataFrame
-        In one partition; columns as :func:`csv_line` takes them. Lines are sorted by the first.
+        Columns as :func:`csv_line` takes them.
     name : str
         Of the directory.
+
+    Notes
+    -----
+    The driver writes the lines. On the way to a task, Sail drops the order of rows and the number of partitions.
     """
-    directory, header = scratch.directory(f"{name}-parts"), collect_csv_header(scratch.spark, frame.columns)
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        part = part_name("csv")
-        with writing_bytes(directory, part) as file:
-            file.write(ended(pa.array([header])))
-            # The embedded engine does not keep the order of rows on their way to a task.
-            file.write(ended(pa.concat_tables(tables).sort_by("first").column("line")))
-        yield report(part, {})
-
-    lines = Batches.of_frame(
-        frame.select(csv_line(frame.schema.fields).alias("line"), F.col(frame.columns[0]).alias("first"))
-    )
-    parts = scratch.collect_parts(lines.then(step, PARTS))
+    header = collect_csv_header(scratch.spark, frame.columns)
     target = scratch.path / name
-    directory.take([part["name"] for part in parts], target)
+    make(target)
+    with writing_bytes(LocalParts(str(target)), part_name("csv")) as file:
+        file.write(ended(pa.array([header])))
+        for row in frame.orderBy(frame.columns[0]).select(csv_line(frame.schema.fields)).toLocalIterator():
+            file.write(ended(pa.array(row)))
     return target
+
+
+def csv_header(file: str) -> list[str]:
+    """Return the columns of a CSV file, as releases have them."""
+    with pc.open_csv(file, parse_options=pc.ParseOptions(newlines_in_values=True)) as reader:
+        names: list[str] = reader.schema.names
+    return names
 
 
 def csv_frame(

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from privrisk_spark.engine.csv_tables import csv_frame
+from privrisk_spark.engine.csv_tables import csv_frame, csv_header
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.formulas import quoted_names, without_quoted_formulas
 from privrisk_spark.engine.object_files import object_files
@@ -20,10 +20,10 @@ from privrisk_spark.engine.object_tables import files_frame, object_frame
 from privrisk_spark.engine.partitions import NAMES, partition_texts, partition_values
 from privrisk_spark.engine.source_files import local_line_files
 from privrisk_spark.engine.sources import column, plain_frame
-from privrisk_spark.errors import InternalError
+from privrisk_spark.errors import EngineError, InternalError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output
-from privrisk_spark.storage.directories import files_below
+from privrisk_spark.storage.directories import files_below, is_directory
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import Location
@@ -154,6 +154,7 @@ def parts_at(spark: SparkSession, directory: Location, schema: T.StructType | No
     if directory.remote:
         found = object_frame(spark, Table(path=str(directory)), key="output.vault")
         return found if schema is None else found.select(*schema.fieldNames())
+    _refuse_missing(directory.path)
     reader = spark.read if schema is None else spark.read.schema(schema)
     return reader.parquet(directory.path)
 
@@ -181,6 +182,12 @@ _NO_TEXT = "\0missing\0"
 
 def read_back(spark: SparkSession, output: Output, directory: Path, partitions: Partitions = _NONE) -> DataFrame:
     """Open staged data as a consumer would."""
+    _refuse_missing(directory)
+    if output.format == "csv" and is_embedded(spark):  # its reader takes an empty text in quotes for a missing value
+        paths = [str(file) for file in files_below(directory) if file.suffix == ".csv"]
+        names = _first_line(output, partitions.columns) or csv_header(paths[0])
+        texts = csv_frame(spark, paths, str, names, where="output.path: the release")
+        return without_quoted_formulas(texts) if output.quote_formulas else texts
     if output.format == "csv":
         # By default Spark reads an empty text in quotes as missing, too.
         texts = spark.read.options(header=True, escape='"', multiLine=True, nullValue=_NO_TEXT).csv(str(directory))
@@ -200,3 +207,9 @@ def read_back(spark: SparkSession, output: Output, directory: Path, partitions: 
         return read.select(*map(column, partitions.columns))
     frame = plain_frame(spark, Table(path=str(directory)))
     return spark.read.parquet(str(directory)) if frame is None else frame
+
+
+def _refuse_missing(directory: str | Path) -> None:
+    """Refuse a path without files, which the embedded engine takes for a table without columns."""
+    if not is_directory(Path(directory)):
+        raise EngineError(f"'{directory}' does not exist. A closed result, or a later run, has removed it.")

@@ -8,7 +8,8 @@ with the name of the setting. There is no fourth way, in which the result is ano
 **A frame is what its own session makes of it.** Spark plans a frame anew for every action, by the settings at that
 moment: a timestamp in a CSV file without a time zone is read in the session's, and a column of a Parquet file may be
 found whatever its case. Under the settings of a run such a frame would hold other values. Where settings must change,
-the frame is therefore computed first, under its own, and Spark keeps its rows (``localCheckpoint``) for the run.
+the frame is therefore computed first, under its own, and Spark keeps its rows (``localCheckpoint``) for the run. The
+embedded engine does not: there this process keeps them.
 
 **Several runs on one session.** The first sets, the last puts back. A frame that must be computed first waits for runs
 of other threads to end, as the session has one time zone at a time; and runs wait while it is computed. What the user
@@ -28,6 +29,7 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import PySparkException
 
 from privrisk_spark.engine.embedded import is_embedded
+from privrisk_spark.engine.kept_rows import write_to_memory
 from privrisk_spark.errors import BusyError, ConfigError, Fault, listing
 
 if TYPE_CHECKING:
@@ -210,9 +212,6 @@ def fixed(table: DataFrame) -> DataFrame:
             own = changed if held.runs else differing(spark)
             if not own:
                 return table
-            if is_embedded(spark):
-                rule = "must be as a run needs it, because the embedded engine keeps no computed rows. Fix: unset it"
-                raise ConfigError([Fault(name, f"{rule}, or give --engine spark") for name in own])
             if threading.get_ident() in held.runs:
                 raise BusyError(
                     f"table: this thread is in a run on the frame's session, which holds {listing(list(own), most=3)} "
@@ -224,7 +223,7 @@ def fixed(table: DataFrame) -> DataFrame:
             if "spark.sql.caseSensitive" in own:
                 _refuse_twins(table)
             files = table.inputFiles()
-            computed = table.localCheckpoint(eager=True)
+            computed = write_to_memory(table) if is_embedded(spark) else table.localCheckpoint(eager=True)
             _READ[computed] = files
             return computed
         finally:

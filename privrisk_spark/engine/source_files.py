@@ -112,6 +112,10 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
         return False
     where, form = f"{key}.path: '{without_credentials(table.path)}'", table.format.lower()
     unread = f"{where} cannot be read as {table.format}"
+    scheme, _, there = table.path.partition("://")
+    if there and scheme != "file" and not is_remote(table.path):
+        rule = f"the embedded engine reaches no file system '{scheme}://'"
+        raise SchemaError(f"{unread}: {rule}. Fix: give --engine spark, or copy the files to a mounted path.")
     if not is_remote(table.path) and form in _FILES and local_files(table) is None:
         braces = ", or it has alternatives in braces, which need --engine spark" if "{" in table.path else ""
         raise SchemaError(f"{unread}: there is nothing there{braces}.")

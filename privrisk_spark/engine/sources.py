@@ -378,12 +378,20 @@ def catalog_properties(spark: SparkSession, name: str) -> dict[str, str]:
     name : str
         As ``spark.table`` takes it.
     """
-    # Delta's and Iceberg's extensions of Spark's parser pass no parameters on: the name is a literal.
-    literal = name.replace("\\", "\\\\").replace("'", "\\'")
-    lines = spark.sql(f"DESCRIBE TABLE EXTENDED IDENTIFIER('{literal}')").select("col_name", "data_type").toArrow()
+    lines = spark.sql(f"DESCRIBE TABLE EXTENDED {_identifier(spark, name)}").select("col_name", "data_type").toArrow()
     names, values = (lines.column(i).to_pylist() for i in range(2))
     begun = names.index(_DETAILED) if _DETAILED in names else len(names)
     return dict(zip(names[begun:], values[begun:], strict=True))
+
+
+def _identifier(spark: SparkSession, name: str) -> str:
+    """Return a name as part of a statement."""
+    if is_embedded(spark):  # it has no IDENTIFIER
+        found = spark.catalog.getTable(name)
+        return ".".join("`" + part.replace("`", "``") + "`" for part in (*(found.namespace or ()), found.name))
+    # Delta's and Iceberg's extensions of Spark's parser pass no parameters on: the name is a literal.
+    literal = name.replace("\\", "\\\\").replace("'", "\\'")
+    return f"IDENTIFIER('{literal}')"
 
 
 _DETAILED = "# Detailed Table Information"

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
 from privrisk_spark.engine import session
+from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.errors import EngineError
 
 
@@ -57,7 +58,7 @@ def test_it_is_told_what_is_wrong_and_what_would_do(spark: SparkSession, tmp_pat
     faults = [line for line in err.splitlines() if " INFO " not in line]
     assert len(faults) == 1, err
     assert faults[0].startswith("privrisk: ")
-    assert kind.said in faults[0]
+    assert (kind.said if is_embedded(spark) else kind.on_spark or kind.said) in faults[0]
     assert SECRET not in out + err
     left = {path.relative_to(tmp_path) for path in tmp_path.rglob("*")} - {p.relative_to(tmp_path) for p in before}
     own = {"out", "vault"}

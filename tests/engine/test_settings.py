@@ -249,7 +249,6 @@ def test_spark_takes_and_gives_back_every_setting(foreign: SparkSession) -> None
     assert foreign.conf.get("privrisk.settings", None) is None
 
 
-@pytest.mark.on_spark("tasks of the embedded engine read CSV as texts")
 def test_a_frame_keeps_what_its_session_made_of_a_csv_file(foreign: SparkSession, tmp_path: Path) -> None:
     """Spark reads a time without a zone when it plans, so a run's own time zone would move it by nine hours."""
     (tmp_path / "table.csv").write_text("at\n2020-01-01 12:00:00\n")
@@ -270,16 +269,3 @@ def test_encryption_is_what_java_started_with(spark: SparkSession) -> None:
         check_encryption(spark)
     with pytest.raises(AnalysisException):
         spark.conf.set(ENCRYPTION, "true")
-
-
-@pytest.mark.on_embedded("Spark computes the frame")
-def test_fixed_under_other_settings_on_the_embedded_engine_names_the_setting(spark: SparkSession) -> None:
-    usual = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    try:
-        with pytest.raises(
-            ConfigError, match=r"spark\.sql\.session\.timeZone: must be as a run needs it.*--engine spark"
-        ):
-            fixed(spark.range(1))
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", usual)

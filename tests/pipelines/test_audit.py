@@ -187,7 +187,7 @@ def identical_rows_share_a_draw(patch: pytest.MonkeyPatch) -> None:
     def faulty(frame: Any, policy: Any, hierarchies: Any, *, blocks: bool) -> Any:
         rows = encode(frame, policy, hierarchies, blocks=blocks)
         content = F.split(F.col(schemas.RECORD_ID), "-")[0]
-        block = F.substring(F.unhex(F.sha2(content, 256)), 1, 16)
+        block = F.unhex(F.substring(F.sha2(content, 256), 1, 32))
         return Batches.of_frame(rows.frame().withColumn(schemas.BLOCK, block))
 
     patch.setattr(adversary, "encode", faulty)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import privrisk_spark as pr
 from benchmarks.s3_server import BUCKET, SECRET
 from privrisk_spark.cli.app import app
+from privrisk_spark.engine.session import own_directory
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
 
@@ -42,6 +43,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     """What a run leaves among the machine's temporary files: an empty directory of the place, for the owner."""
     made = tmp_path / "temporary"
     made.mkdir()
+    own_directory()  # of the process, and of no run
     monkeypatch.setattr("tempfile.tempdir", str(made))
     yield made
     assert not [file for file in made.rglob("*") if file.is_file()]

@@ -131,7 +131,9 @@ def collect_sensitive_classes(
     InputError
         If there are more, or no row.
     """
-    frame = rows.frame().where(F.forall(F.array(*names), lambda node: F.coalesce(node >= 0, F.lit(False))))
+    frame = rows.frame()
+    for name in names:
+        frame = frame.where(F.col(name) >= 0)
     tuples: Tuples | None = None
     held = []
     for column in sensitive:

@@ -145,8 +145,6 @@ def read(
 
 def _refuse_parsed_texts(spark: SparkSession, name: str, where: str) -> None:
     """Refuse a table of a catalog that is parsed from texts by options nobody looked at."""
-    if is_embedded(spark):
-        raise SchemaError(f"{where} has a format that the embedded engine does not know. Fix: give --engine spark.")
     provider = sources.catalog_properties(spark, name).get("Provider", "").lower()
     if provider and provider not in _SELF_DESCRIBING:  # a view has none, and its rows are those it says
         raise SchemaError(

@@ -37,7 +37,7 @@ def write_unknown_values(scratch: Scratch, table: DataFrame, name: str, hierarch
         .count()
         .join(broadcast_small(leaves, hierarchy.n_leaves), F.col("value") == F.col("label"), "left_anti")
     )
-    return write_csv(scratch, values.coalesce(1), "unknown_values"), values.count()
+    return write_csv(scratch, values, "unknown_values"), values.count()
 
 
 def missing_forbidden(name: str, rows: int) -> Fault:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ import pytest
 import small_release
 import yaml
 from interleavings import Attempt, Checker, Going, World, release
-from kills import copied
+from kills import started
 from product import Privrisk, Ran
 from pyspark.sql import SparkSession
 from small_release import write_table
@@ -154,19 +153,12 @@ def test_two_schedulers_that_start_one_run_publish_one_release(
     spark: SparkSession, privrisk: Privrisk, policy: Path, tmp_path: Path
 ) -> None:
     """Two drivers of one command in two directories: by relative paths, outputs and vaults are others."""
-
-    def work(place: Path) -> int:
-        os.chdir(place)
-        ended = CliRunner().invoke(app, ["release", str(policy), "--run-id", "r1"])
-        (place / "said").write_text(ended.output + ended.stderr)
-        return ended.exit_code
-
-    started = {}
+    drivers = {}
     for name in "ab":
         (tmp_path / name).mkdir()
-        started[name] = copied(spark, lambda name=name: work(tmp_path / name))  # type: ignore[misc]
-    codes = {name: copy.wait() for name, copy in started.items()}
-    said = {name: (tmp_path / name / "said").read_text() for name in started}
+        drivers[name] = started(spark, "release", str(policy), "--run-id", "r1", place=tmp_path / name)
+    codes = {name: driver.wait() for name, driver in drivers.items()}
+    said = {name: (tmp_path / name / "said").read_text() for name in drivers}
     assert sorted(codes.values()) == [0, 1], said
     (refused,) = (name for name, code in codes.items() if code == 1)
     (released,) = (name for name, code in codes.items() if code == 0)

@@ -457,6 +457,7 @@ def test_a_scratch_that_cannot_be_removed_is_named_and_the_release_stands(
         assert refused.code == 2, "the removal that fails hides no other end"
 
 
+@pytest.mark.on_spark("only workers of Spark are told of a local directory")
 def test_copies_of_tasks_lie_in_sparks_local_directory(store: ObjectStore, spark: SparkSession) -> None:
     directory = ObjectParts(store.location.below("parts"))
     with directory.writing("a") as path:

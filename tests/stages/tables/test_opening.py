@@ -432,16 +432,6 @@ def test_reading_takes_formats_options_and_catalog_tables(spark, tmp_path):
         spark.catalog.dropTempView("a_view")
 
 
-@pytest.mark.on_embedded("Spark reads catalogs under dp")
-def test_read_of_a_catalog_privately_on_the_embedded_engine_is_refused(spark):
-    spark.range(1).createOrReplaceTempView("private_view")
-    try:
-        with pytest.raises(SchemaError, match=r"^table\.catalog: 'private_view' .*--engine spark"):
-            read(spark, Table(catalog="private_view"), key="table", private=True)
-    finally:
-        spark.catalog.dropTempView("private_view")
-
-
 LINES = {
     "many fields": b";" * 25_000,
     "as many fields as there can be": b";" * (2**20 - 2),
@@ -474,7 +464,6 @@ def test_a_line_read_privately_is_one_row_or_none_and_leaves_the_others_alone(sp
     assert frame.columns == ["a", "b"]
 
 
-@pytest.mark.on_spark("the embedded engine refuses every catalog under dp")
 def test_a_table_of_the_catalog_that_is_parsed_from_texts_is_not_read_privately(spark, tmp_path):
     """Its options, such as multiLine, are those of the catalog, where no rule of the policy sees them."""
     rows = spark.createDataFrame([("1", "x")], "a string, b string")
@@ -705,7 +694,7 @@ def test_parquet_of_caller_is_read_by_column(spark, tmp_path):
         assert frame is given
 
 
-@pytest.mark.on_spark("the embedded engine keeps no computed rows")
+@pytest.mark.on_spark("the rows are those of Spark's own parser; tests/engine/test_kept_rows.py has the other engine")
 def test_held_frame_of_another_session_is_computed_once_and_still_names_its_files(spark, tmp_path):
     (tmp_path / "t.csv").write_text(LINES)
     usual = spark.conf.get("spark.sql.session.timeZone")
