@@ -91,6 +91,13 @@ def path_for_spark(table: Table) -> str:
     return path if any(map(is_there, named_here(path))) else table.title
 
 
+_PARQUET_OPTIONS = {
+    "basepath", "datetimerebasemode", "ignorecorruptfiles", "ignoremissingfiles", "int96rebasemode", "mergeschema",
+    "modifiedafter", "modifiedbefore", "pathglobfilter", "recursivefilelookup",
+}  # fmt: skip
+"""Options that Spark's reader of Parquet knows, in small letters; it ignores others, such as those of CSV."""
+
+
 def check_for_embedded(table: Table, *, key: str) -> bool:
     """Refuse a table that the embedded engine would read in another way than Spark. Return True if tasks can read it.
 
@@ -125,9 +132,10 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
     read = [file for file in files if all("=" in name for name in file.key.split("/")[:-1])]
     if len(read) != len(files):
         raise SchemaError(_others(where, len(files), len(read)))
-    merged = {name.lower() for name in table.options} <= {"mergeschema"}
+    given = {name.lower() for name in table.options} & _PARQUET_OPTIONS
     named = any("=" in file.key for file in files)
-    if not (is_csv_by_lines(table, encodings=True) if form == "csv" else merged and not (named and table.options)):
+    merges = given <= {"mergeschema"} and not (named and given)
+    if not (is_csv_by_lines(table, encodings=True) if form == "csv" else merges):
         raise SchemaError(f"{where} has options that need --engine spark. Fix: give it, or write Parquet.")
     return True
 

@@ -570,6 +570,9 @@ def test_read_what_the_embedded_engine_cannot_read_as_spark_is_refused(spark, tm
     ):
         with pytest.raises(SchemaError, match="--engine spark"):
             read(spark, table, key="table")
+    pq.write_table(pa.table({"x": ["a"]}), tmp_path / "plain.parquet")
+    of_csv = Table(path=str(tmp_path / "plain.parquet"), options={"sep": ";", "header": True})
+    assert read(spark, of_csv, key="table").count() == 1, "Spark ignores options of other formats"
 
 
 def test_other_formats_options_and_catalog_tables(spark, tmp_path):
