@@ -243,8 +243,7 @@ def test_collect_files_read_of_a_catalog_table_states_its_name_format_and_files(
     spark.sql(f"CREATE TABLE rows_of_catalog USING parquet LOCATION '{tmp_path}/rows' AS SELECT 1 AS a")
     spark.table("rows_of_catalog").createOrReplaceTempView("view_of_catalog")
     try:
-        form_of_table = {} if is_embedded(spark) else {"format": "parquet"}
-        for name, form in (("rows_of_catalog", form_of_table), ("view_of_catalog", {})):
+        for name, form in (("rows_of_catalog", {"format": "parquet"}), ("view_of_catalog", {})):
             found = opened(spark, Table(catalog=name))[1]
             assert found == FilesRead(1, 1, version={"catalog": name, **form})
     finally:
