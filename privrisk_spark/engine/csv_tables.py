@@ -97,9 +97,9 @@ def write_csv(scratch: Scratch, frame: DataFrame, name: str) -> Path:
     target = scratch.path / name
     make(target)
     with writing_bytes(LocalParts(str(target)), part_name("csv")) as file:
-        file.write(ended(pa.array([header])))
-        for row in frame.orderBy(frame.columns[0]).select(csv_line(frame.schema.fields)).toLocalIterator():
-            file.write(ended(pa.array(row)))
+        file.write(f"{header}\n".encode())
+        for (line,) in frame.orderBy(frame.columns[0]).select(csv_line(frame.schema.fields)).toLocalIterator():
+            file.write(f"{line}\n".encode())
     return target
 
 

@@ -95,7 +95,17 @@ _PARQUET_OPTIONS = {
     "basepath", "datetimerebasemode", "ignorecorruptfiles", "ignoremissingfiles", "int96rebasemode", "mergeschema",
     "modifiedafter", "modifiedbefore", "pathglobfilter", "recursivefilelookup",
 }  # fmt: skip
-"""Options that Spark's reader of Parquet knows, in small letters; it ignores others, such as those of CSV."""
+"""In small letters."""
+
+
+def parquet_options(table: Table) -> set[str]:
+    """Return the options in small letters that Spark's reader of Parquet knows; it ignores those of other formats.
+
+    Parameters
+    ----------
+    table : Table
+    """
+    return {name.lower() for name in table.options} & _PARQUET_OPTIONS
 
 
 def check_for_embedded(table: Table, *, key: str) -> bool:
@@ -132,7 +142,7 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
     read = [file for file in files if all("=" in name for name in file.key.split("/")[:-1])]
     if len(read) != len(files):
         raise SchemaError(_others(where, len(files), len(read)))
-    given = {name.lower() for name in table.options} & _PARQUET_OPTIONS
+    given = parquet_options(table)
     named = any("=" in file.key for file in files)
     merges = given <= {"mergeschema"} and not (named and given)
     if not (is_csv_by_lines(table, encodings=True) if form == "csv" else merges):

@@ -27,6 +27,7 @@ from privrisk_spark.engine.source_files import (
     check_for_embedded,
     local_files,
     local_line_files,
+    parquet_options,
     path_for_spark,
     refuse_java_directory,
     refuse_others,
@@ -109,7 +110,7 @@ def read(
             frame = csv_lines_frame(spark, table, key=key, private=private)
         elif not in_object_store(table):
             frame = plain_frame(spark, table)
-            if by_tasks and frame is None and not table.options:
+            if by_tasks and frame is None and not parquet_options(table):
                 frame = files_frame(spark, local_line_files(table), key=key)
         elif table.format.lower() == "parquet":
             frame = object_frame(spark, table, key=key)
