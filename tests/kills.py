@@ -72,13 +72,13 @@ class Program:
         return self.process.wait()
 
     def wait_until_begun(self) -> None:
-        """Wait until the imports are done: it then says that its first stage begins."""
+        """Wait for the log line of the first stage, which is written after the imports."""
         while self.process.poll() is None and b"stage 1 of" not in self.said.read_bytes():
             time.sleep(0.02)
 
 
 def started(spark: SparkSession, *arguments: str, place: Path) -> Copy | Program:
-    """Start a command in a directory, which is where the file ``said`` gets what it says.
+    """Start a command in a directory. Its output goes to the file ``said`` there.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import pytest
 from py4j.java_gateway import JavaPackage, JVMView
 from shared import drawing, remember_java_names, submodules, without_charts
 
-from privrisk_spark.reporting.page_templates import drawn, draws_charts
+from privrisk_spark.reporting.page_templates import can_draw, draw_plot
 from privrisk_spark.results.plots import Plot
 
 
@@ -59,8 +59,8 @@ def test_packages_of_java_are_looked_up_once_and_values_at_each_use(monkeypatch:
 def test_charts_are_left_out_where_they_are_not_drawn() -> None:
     plot = Plot(key="x", title="t", figure="f", found="f", panels=())
     with without_charts():
-        assert drawn(plot, prefix="p") is None
+        assert draw_plot(plot, prefix="p") is None
         with drawing():
-            assert draws_charts()
-        assert not draws_charts()
-    assert draws_charts()
+            assert can_draw()
+        assert not can_draw()
+    assert can_draw()

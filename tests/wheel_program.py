@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ("bash", "cat")
-"""What README's commands call besides ``privrisk``; Java is not among it."""
+"""Programs that README's commands call. Java is none of them."""
 
 _READ = """
 import csv, json, sys

@@ -1,4 +1,4 @@
-"""What runs in Python take place in: the session of an engine, and a private directory for results without a place."""
+"""Sessions for the Python interface, and private directories for results without a place."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def session(engine: Engine = "auto") -> SparkSession:
-    """Return the Spark session of this process, or a new one, to make DataFrames with.
+    """Return the Spark session of this process. If there is none, make one.
 
     Parameters
     ----------
     engine : {"auto", "embedded", "spark"}
-        What executes a new session: see ``run.engine`` of a policy.
+        Engine of the session; see ``run.engine`` of a policy.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def session(engine: Engine = "auto") -> SparkSession:
     Raises
     ------
     InputError
-        If no engine is installed, or not the one that is asked for.
+        If the engine is not installed, or the session of this process is of the other engine.
 
     Examples
     --------
@@ -44,9 +44,9 @@ def session(engine: Engine = "auto") -> SparkSession:
     from privrisk_spark.engine.failures import named
 
     with named():
-        from privrisk_spark.engine.session import asked_engine, build, existing
+        from privrisk_spark.engine.session import obtain
 
-        return existing() or build("privrisk", engine=asked_engine(engine))
+        return obtain("privrisk", engine=engine)
 
 
 def check_reach(spark: SparkSession, key: str) -> None:

@@ -69,7 +69,7 @@ def whole_text(value: Column, kind: T.DataType) -> Column:
 
 
 def framed_text(value: Column, kind: T.DataType) -> Column:
-    """Return :func:`whole_text` after its length, so that texts in a row are told apart; ``-`` for a missing value."""
+    """Return :func:`whole_text` after its length, or ``-`` for a missing value: joined texts differ if one differs."""
     text = whole_text(value, kind)
     return F.coalesce(F.concat(F.octet_length(text).cast("string"), F.lit(":"), text), F.lit("-"))
 

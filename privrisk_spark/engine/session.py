@@ -86,14 +86,7 @@ def held(
         Naming a setting the session lacks and does not let be set, or an engine that the session is not of.
     """
     with ExitStack() as stack:
-        asked = asked_engine(engine)
-        spark = existing() if table is None else table.sparkSession
-        if spark is None:
-            spark = build(name, retries=retries, engine=asked)
-            _LOG.info("engine: %s", engine_of(spark))
-        elif asked != "auto" and is_embedded(spark) != (asked == "embedded"):
-            rule = f"must be auto, or the engine of the session that this process has. Got '{asked}'"
-            raise ConfigError([Fault("run.engine", rule)])
+        spark = obtain(name, None if table is None else table.sparkSession, retries=retries, engine=engine)
         if encrypt:
             check_encryption(spark)
         elif not encrypts(spark):
@@ -106,6 +99,37 @@ def held(
         given = None if table is None else fixed(table)
         stack.enter_context(as_required(spark))
         yield spark, None if given is None else whole_rows_if_parsed(given)
+
+
+def obtain(
+    name: str, given: SparkSession | None = None, *, retries: bool = False, engine: Engine = "auto"
+) -> SparkSession:
+    """Return a given session, that of this process, or a new one.
+
+    Parameters
+    ----------
+    name : str
+        Application name of a new session.
+    given : SparkSession, optional
+    retries : bool
+        See :func:`build`.
+    engine : {"auto", "embedded", "spark"}
+        See :func:`asked_engine`.
+
+    Raises
+    ------
+    ConfigError
+        If the session is not of the engine that is asked for.
+    """
+    asked = asked_engine(engine)
+    spark = existing() if given is None else given
+    if spark is None:
+        spark = build(name, retries=retries, engine=asked)
+        _LOG.info("engine: %s", engine_of(spark))
+    elif asked != "auto" and is_embedded(spark) != (asked == "embedded"):
+        rule = f"must be auto, or the engine of the session that this process has. Got '{asked}'"
+        raise ConfigError([Fault("run.engine", rule)])
+    return spark
 
 
 def existing() -> SparkSession | None:

@@ -118,7 +118,7 @@ class ProbabilisticPolicy(Part):
         "own",
         description="Who estimates the probabilities: 'own', from counts of all pairs, or 'splink', by its own "
         "comparisons and its own EM algorithm on DuckDB, in the driver (pip install 'privrisk-spark[splink]'). "
-        "Links are searched alike.",
+        "The search for links is the same.",
     )
     estimated: tuple[Estimable, ...] = Field(
         (),

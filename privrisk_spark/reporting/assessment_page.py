@@ -12,7 +12,7 @@ from privrisk_spark.claims import Status
 from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.kernels.measures.measure import FAMILIES, Family, Measure
 from privrisk_spark.reporting.numbers import short_number
-from privrisk_spark.reporting.page_templates import drawn, draws_charts, fill
+from privrisk_spark.reporting.page_templates import can_draw, draw_plot, fill
 from privrisk_spark.results.assessment import Assessment, Measured, Subject
 
 __all__ = ["render_assessment"]
@@ -88,14 +88,14 @@ def render_assessment(result: Assessment) -> str:
     sets = list(dict.fromkeys(str(one.parameters["set"]) for s in result.subjects for one in s.measured))
     charts = [
         [
-            (plot, drawn(plot, prefix=f"{subject.name}-{plot.key}"))
+            (plot, draw_plot(plot, prefix=f"{subject.name}-{plot.key}"))
             for plot in subject.plots
             if not plot.key.startswith("sizes-")
         ]
         for subject in result.subjects
     ]
     spread = [
-        (plot, drawn(plot, prefix=f"{subject.name}-{plot.key}"), subject)
+        (plot, draw_plot(plot, prefix=f"{subject.name}-{plot.key}"), subject)
         for subject in result.subjects
         for plot in subject.plots
         if plot.key.startswith("sizes-")
@@ -231,7 +231,7 @@ def _sizes(
     short = [name.replace(" to ", "–").replace(" and more", "+") for name in bins]
     rows = [(name, [records[i] for _, records in subjects]) for i, name in enumerate(bins)]
     svg = None
-    if draws_charts():
+    if can_draw():
         from privrisk_spark.reporting.assessment_charts import size_chart
 
         svg = Markup(size_chart(short, subjects, prefix=prefix))

@@ -15,12 +15,12 @@ from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.plots import Plot
 
 
-def draws_charts() -> bool:
+def can_draw() -> bool:
     """Return True if the package of the extra ``charts`` is installed. Pages have the numbers as tables without it."""
     return is_installed("matplotlib")
 
 
-def drawn(plot: Plot, *, prefix: str) -> Markup | None:
+def draw_plot(plot: Plot, *, prefix: str) -> Markup | None:
     """Return a plot as an ``<svg>`` element; None where charts are not drawn.
 
     Parameters
@@ -29,7 +29,7 @@ def drawn(plot: Plot, *, prefix: str) -> Markup | None:
     prefix : str
         Prefix of the identifiers.
     """
-    if not draws_charts():
+    if not can_draw():
         return None
     from privrisk_spark.reporting.charts import draw
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from privrisk_spark.reporting.attack_plots import calibration_plot, membership_plot
 from privrisk_spark.reporting.curve_plots import bound_plot, dictionary_plot
-from privrisk_spark.reporting.page_templates import drawn, fill
+from privrisk_spark.reporting.page_templates import draw_plot, fill
 from privrisk_spark.reporting.report import MEANINGS
 from privrisk_spark.reporting.sharing_plots import attribute_plot, curve_plot
 from privrisk_spark.results.attacks import AttackResult
@@ -43,12 +43,12 @@ def render_attack(result: AttackResult) -> str:
     attacks = [
         (
             attack,
-            [(one, drawn(calibration_plot(one), prefix=attack.search.key)) for one in attack.calibrations],
+            [(one, draw_plot(calibration_plot(one), prefix=attack.search.key)) for one in attack.calibrations],
         )
         for attack in result.attacks
     ]
     found = result.membership
-    members = None if found is None else drawn(membership_plot(found), prefix="membership")
+    members = None if found is None else draw_plot(membership_plot(found), prefix="membership")
     return fill("attack.html.j2", result=result, attacks=attacks, membership=members, meaning=MEANINGS[result.status])
 
 
@@ -59,7 +59,7 @@ def render_audit(result: AuditResult) -> str:
     ----------
     result : AuditResult
     """
-    return fill("audit.html.j2", result=result, chart_svg=drawn(cells_plot(result), prefix="cells"), alpha=ALPHA)
+    return fill("audit.html.j2", result=result, chart_svg=draw_plot(cells_plot(result), prefix="cells"), alpha=ALPHA)
 
 
 def render_collection(result: Collection) -> str:
@@ -94,8 +94,8 @@ def render_curves(result: CurveResult) -> str:
         result=result,
         curves=result.curves,
         meaning=MEANINGS[result.status],
-        dictionary_svg=drawn(dictionary_plot(result.curves), prefix="dictionary"),
-        bound_svg=drawn(bound_plot(result.curves), prefix="bound"),
+        dictionary_svg=draw_plot(dictionary_plot(result.curves), prefix="dictionary"),
+        bound_svg=draw_plot(bound_plot(result.curves), prefix="bound"),
     )
 
 
@@ -110,7 +110,7 @@ def render_experiment(result: ExperimentResult) -> str:
         (
             same[0],
             [
-                (plot, drawn(plot, prefix=f"{plot.key}-{i}"), [(panel, *table(panel)) for panel in plot.panels])
+                (plot, draw_plot(plot, prefix=f"{plot.key}-{i}"), [(panel, *table(panel)) for panel in plot.panels])
                 for i, plot in enumerate(same)
             ],
         )
@@ -133,8 +133,8 @@ def render_sharing(result: SharingResult) -> str:
         reasons=list(result.whole.outcomes),
         names=[one.name for one in result.whole.attributes],
         meaning=MEANINGS[result.status],
-        attributes_svg=drawn(attribute_plot(result), prefix="attributes") if result.relations else None,
-        curve_svg=drawn(curve_plot(result), prefix="curve") if result.curve else None,
+        attributes_svg=draw_plot(attribute_plot(result), prefix="attributes") if result.relations else None,
+        curve_svg=draw_plot(curve_plot(result), prefix="curve") if result.curve else None,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from privrisk_spark.reporting.numbers import percent, rounded
-from privrisk_spark.reporting.page_templates import drawn, fill
+from privrisk_spark.reporting.page_templates import draw_plot, fill
 from privrisk_spark.results.first_policy import ColumnGuess, FirstPolicy
 from privrisk_spark.results.plots import Panel, Plot, Series
 from privrisk_spark.results.profile import ColumnProfile
@@ -37,7 +37,7 @@ def render_first_policy(result: FirstPolicy) -> str:
         guesses=result.columns,
         counts=[(role, said, sum(one.role == role for one in result.columns)) for role, said in _ROLES.items()],
         floors=floors,
-        chart_svg=None if floors is None else drawn(_floor_plot(result), prefix="floors"),
+        chart_svg=None if floors is None else draw_plot(_floor_plot(result), prefix="floors"),
         columns=[(one, _about(one)) for one in result.profile.columns],
         suppressed=[] if floors is None else _suppressed(result.columns, result),
         percent=percent,

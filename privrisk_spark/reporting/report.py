@@ -17,7 +17,7 @@ from privrisk_spark.claims import Status
 from privrisk_spark.errors import listing
 from privrisk_spark.reporting.headline import RISK_NAMES, RISK_UNITS, anonymity_name, recoding_name, shown
 from privrisk_spark.reporting.numbers import short_number
-from privrisk_spark.reporting.page_templates import draws_charts, fill
+from privrisk_spark.reporting.page_templates import can_draw, fill
 from privrisk_spark.results.release import AttributeLevels, LinkageFacts, Report, Summary
 from privrisk_spark.results.trade_off import TradeOffFacts
 
@@ -130,7 +130,7 @@ def render(report: Report) -> str:
 def _charts(report: Report) -> dict[str, Markup | None]:
     """The charts of the page, each None where there is nothing to draw, or charts are not drawn."""
     charts: dict[str, Markup | None] = dict.fromkeys(["risk_svg", "levels_svg", "map_svg", "floor_svg"])
-    if not draws_charts():
+    if not can_draw():
         return charts
     from privrisk_spark.reporting import release_charts, trade_off_charts
 

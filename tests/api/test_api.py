@@ -20,6 +20,7 @@ from product import production_batches
 from pyspark.sql import types as T
 
 import privrisk_spark as pr
+from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.policy import reading
 
 if TYPE_CHECKING:
@@ -135,6 +136,14 @@ def test_every_public_name_is_there_and_no_other() -> None:
         assert getattr(pr, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'asses'"):
         _ = pr.asses  # type: ignore[attr-defined]
+
+
+def test_session_is_that_of_the_process_or_refused(spark: SparkSession) -> None:
+    assert pr.session() is spark
+    ours, other = ("embedded", "spark") if is_embedded(spark) else ("spark", "embedded")
+    assert pr.session(ours) is spark
+    with pytest.raises(pr.errors.ConfigError, match=f"engine of the session that this process has. Got '{other}'"):
+        pr.session(other)
 
 
 def test_the_function_audit_survives_the_package_of_that_name() -> None:

@@ -1,4 +1,4 @@
-"""Imports on demand: what each command leaves alone, and what it says if the package of an extra is missing."""
+"""Imports on demand: modules that a command does not import, and errors that name a missing extra."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COMMANDS = {
     "config": (["config", "schema"], {"pyspark", "pyarrow", "pandas", "scipy", "matplotlib", "numba"}),
     "help": (["--help"], {"pyspark", "pyarrow", "pandas", "numpy", "scipy", "matplotlib", "pydantic"}),
 }
-"""Arguments, and the modules that are left alone besides."""
+"""Arguments, and further modules that the command does not import."""
 
 
 def run(root: Path, arguments: list[str], *, hidden: str = "") -> tuple[subprocess.CompletedProcess[str], set[str]]:
@@ -59,7 +59,7 @@ def run(root: Path, arguments: list[str], *, hidden: str = "") -> tuple[subproce
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_imports_what_its_policy_needs(small: Path, tmp_path: Path, name: str) -> None:
+def test_command_imports_only_what_its_policy_needs(small: Path, tmp_path: Path, name: str) -> None:
     arguments, unused = COMMANDS[name]
     if name == "attack":
         run(tmp_path, ["release", "{policy}"], hidden="matplotlib")
@@ -69,7 +69,7 @@ def test_a_command_imports_what_its_policy_needs(small: Path, tmp_path: Path, na
     assert not imported & (OF_SOME | unused)
 
 
-def test_a_report_without_the_extra_charts_has_the_numbers(small: Path, tmp_path: Path) -> None:
+def test_report_without_charts_has_the_numbers(small: Path, tmp_path: Path) -> None:
     done, imported = run(tmp_path, ["release", "{policy}"], hidden="matplotlib sqlalchemy dp_accounting")
     assert done.returncode == 0, done.stderr
     assert "matplotlib" not in imported
@@ -79,7 +79,7 @@ def test_a_report_without_the_extra_charts_has_the_numbers(small: Path, tmp_path
     assert "Table: distribution of risk" in page
 
 
-def test_what_lacks_the_package_of_an_extra_says_what_to_install(small: Path, tmp_path: Path) -> None:
+def test_missing_package_error_names_its_extra(small: Path, tmp_path: Path) -> None:
     policy = yaml.safe_load(small.read_text())
     policy["guarantee"] = {"kind": "dp", "epsilon": "1", "delta": "1e-6", "keys": "K"}
     lake = policy | {"table": {"path": str(tmp_path / "lake"), "format": "delta", "record_id": "id"}}
