@@ -209,12 +209,29 @@ def recoded(frame: DataFrame, policy: Policy) -> DataFrame:
     faults = [fault for name, recoding in asked.items() for fault in _unfit(name, kinds[name], recoding)]
     if faults:
         raise SchemaError(faults)
-    return frame.select(
-        *[
-            computed(_recoded(column(name), kinds[name], asked[name]), name) if name in asked else column(name)
-            for name in frame.columns
-        ]
-    )
+    # A formula has its argument many times over, and theirs multiply: each step is a projection of its own.
+    bounded = _replaced(frame, {name: _bounded(column(name), kinds[name], one) for name, one in asked.items()})
+    longest = "_" * max(map(len, frame.columns))
+    rounded = {name: f"{longest}{i}" for i, name in enumerate(asked) if asked[name].round is not None}
+    texts = [
+        exact_text(column(name), kinds[name]).alias(f"{to}t")
+        for name, to in rounded.items()
+        if isinstance(kinds[name], INEXACT)
+    ]
+    decimals = [_decimal(column(name), kinds[name], f"{to}t").alias(to) for name, to in rounded.items()]
+    exact = bounded.select("*", *texts).select("*", *decimals)
+    values = {
+        name: _rounded(column(name), kinds[name], one.round, F.col(rounded[name]))
+        if one.round is not None
+        else _labelled(column(name), kinds[name], one)
+        for name, one in asked.items()
+    }
+    return _replaced(exact, values).select(*map(column, frame.columns))
+
+
+def _replaced(frame: DataFrame, values: Mapping[str, Column]) -> DataFrame:
+    """Return a frame with other values in some columns."""
+    return frame.select(*[computed(values[name], name) if name in values else column(name) for name in frame.columns])
 
 
 def _unfit(name: str, kind: T.DataType, recoding: Recoding) -> list[Fault]:
@@ -265,8 +282,8 @@ def _literal(number: Decimal, kind: T.DataType | None = None) -> Column:
     return F.lit(format(number, "f")).cast(T.DecimalType(max(digits, places, 1), places))
 
 
-def _recoded(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
-    """Value within its bounds, then as a multiple or as the label of an interval; NaN is missing."""
+def _bounded(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
+    """Value within its bounds; NaN is missing."""
     value = present(value, kind)
     bottom, top = recoding.bottom_code, recoding.top_code
     if bottom is not None:
@@ -275,33 +292,45 @@ def _recoded(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
     if top is not None:
         bound = _literal(top, kind)
         value = F.when(value > bound, bound.try_cast(kind)).otherwise(value)
-    if recoding.round is not None:
-        return _rounded(value, kind, recoding.round)
-    if recoding.intervals:
-        below, *others = interval_labels(recoding.intervals)
-        lowest = F.when(value < _literal(recoding.intervals[0], kind), F.lit(below))
-        pairs = zip(recoding.intervals[1:], others, strict=False)
-        labelled = reduce(lambda made, pair: made.when(value < _literal(pair[0], kind), F.lit(pair[1])), pairs, lowest)
-        return labelled.when(value.isNotNull(), F.lit(others[-1]))
     return value
 
 
-def _rounded(value: Column, kind: T.DataType, step: Decimal) -> Column:
+def _labelled(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
+    """Value as the label of its interval, if intervals are asked for."""
+    if not recoding.intervals:
+        return value
+    below, *others = interval_labels(recoding.intervals)
+    lowest = F.when(value < _literal(recoding.intervals[0], kind), F.lit(below))
+    pairs = zip(recoding.intervals[1:], others, strict=False)
+    labelled = reduce(lambda made, pair: made.when(value < _literal(pair[0], kind), F.lit(pair[1])), pairs, lowest)
+    return labelled.when(value.isNotNull(), F.lit(others[-1]))
+
+
+def _decimal(value: Column, kind: T.DataType, text: str) -> Column:
+    """Value as a decimal that is rounded exactly; of a floating-point number, the text of it is in another column."""
+    if isinstance(kind, INEXACT):
+        # By its binary value 0.35 is less than halfway from 0.3 to 0.4.
+        return plain_text(F.col(text)).try_cast(T.DecimalType(30, 12))
+    if isinstance(kind, T.IntegralType):
+        return value.cast(T.DecimalType(19, 0))
+    assert isinstance(kind, T.DecimalType)
+    return value.try_cast(T.DecimalType(min(kind.precision, 36), kind.scale))
+
+
+def _rounded(value: Column, kind: T.DataType, step: Decimal, exact: Column) -> Column:
     """Nearest multiple of a step, halves away from zero, in decimals: 0.15 is halfway between 0.1 and 0.2.
 
     Floating-point numbers from 10^18 on, decimals of more than 36 digits, and numbers whose multiple their type does
     not hold, stay as they are.
     """
+    multiple = _multiple(exact, step)
     if isinstance(kind, INEXACT):
-        # Of the text of the number: by its binary value 0.35 is less than halfway from 0.3 to 0.4.
-        exact = plain_text(exact_text(value, kind)).try_cast(T.DecimalType(30, 12))
-        return F.coalesce(_multiple(exact, step).cast("string").try_cast(kind), value)
+        return F.coalesce(multiple.cast("string").try_cast(kind), value)
     if isinstance(kind, T.IntegralType):
-        return F.coalesce(_multiple(value.cast(T.DecimalType(19, 0)), step).try_cast(T.LongType()), value)
+        return F.coalesce(multiple.try_cast(T.LongType()), value)
     assert isinstance(kind, T.DecimalType)
     wider = T.DecimalType(min(kind.precision + 1, 38), kind.scale)
-    exact = value.try_cast(T.DecimalType(min(kind.precision, 36), kind.scale))
-    return F.coalesce(_multiple(exact, step).try_cast(wider), value.cast(wider))
+    return F.coalesce(multiple.try_cast(wider), value.cast(wider))
 
 
 def _multiple(exact: Column, step: Decimal) -> Column:

@@ -267,6 +267,14 @@ def test_numbers_are_rounded_to_the_nearest_multiple(spark):
     assert values(recoding("decimal(6,2)", exact, spark, round=5)) == [Decimal(n) for n in (5, -5, 10000, 0)]
 
 
+@pytest.mark.on_embedded("Spark without Connect sends no plans")
+def test_plans_of_rounded_numbers_stay_small(spark):
+    """A formula that names its argument five times, four deep, would be 600 KB for each column and take seconds."""
+    frame = recoding("double", [0.15], spark, bottom_code=0, top_code=900, round=0.1)
+    assert frame._plan.to_proto(spark.client).ByteSize() < 50_000
+    assert frame.columns == ["x", "q"]
+
+
 def test_numbers_are_coded_at_bottom_and_top_and_keep_their_type(spark):
     found = recoding("int", [-5, 0, 7, 90, 200, None], spark, bottom_code=0, top_code=90)
     assert (found.schema["x"].dataType.simpleString(), values(found)) == ("int", [0, 0, 7, 90, 90, None])
