@@ -12,6 +12,8 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
+from privrisk_spark.engine.embedded import is_embedded
+
 if TYPE_CHECKING:
     from pyspark.sql.connect.shell.progress import StageInfo
 
@@ -51,6 +53,9 @@ def labels(spark: SparkSession) -> Callable[[str], AbstractContextManager[Callab
 
 @contextmanager
 def _labelled(spark: SparkSession, text: str) -> Iterator[Callable[[], tuple[int, int] | None]]:
+    if is_embedded(spark):  # it has no page that lists jobs
+        yield lambda: None
+        return
     with _LOCK:
         held = _OPEN.setdefault(spark, _Labelled((spark.conf.get(_DESCRIPTION, None), spark.conf.get(_GROUP, None))))
         held.texts.append(text)

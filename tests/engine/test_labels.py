@@ -86,6 +86,7 @@ def test_tasks_of_the_jobs_at_work_are_counted(spark: SparkSession, tmp_path: Pa
         until(None)
 
 
+@pytest.mark.on_spark("the embedded engine has no page of jobs")
 def test_runs_of_two_threads_leave_the_session_its_own_description(spark: SparkSession) -> None:
     """Each opened while the other was open; the later one must not put back what the earlier one had set."""
     first, second = labels(spark)("privrisk a"), labels(spark)("privrisk b")
