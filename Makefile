@@ -35,7 +35,7 @@ test-all: lint machine-code java $(VENV)/client $(TEST_NEEDS)
 	$(PYTEST) --engine spark -m "spark and ($(CASES))"
 
 # Before a release: also the cases marked thorough, each of which says what covers it in the usual run, and every random
-# example that a property asks for, where `make test` takes the first third of them.
+# example that a property asks for, where `make test` takes the first eighth of them.
 test-thorough:
 	$(MAKE) test-all EXAMPLES=all CASES="spark or not spark"
 

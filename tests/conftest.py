@@ -58,7 +58,7 @@ STARTS_SPARK = {
 
 EXAMPLES: dict[str, Callable[[int], int]] = {
     "few": lambda asked: min(asked, 8),
-    "some": lambda asked: min(asked, max(20, asked // 3)),
+    "some": lambda asked: min(asked, max(10, asked // 8)),
     "all": lambda asked: asked,
 }
 """How many random examples of a property are tried that asks for so many: the first ones, in every run the same."""
@@ -163,10 +163,12 @@ def spark(
     tmp_path_factory: pytest.TempPathFactory, java_options: str, pytestconfig: pytest.Config
 ) -> Iterator[SparkSession]:
     """A session of the engine that ``--engine`` names: few partitions, its own warehouse."""
-    if pytestconfig.getoption("--engine") == "embedded":
-        yield embedded_session()
-    else:
-        yield from java_session(tmp_path_factory.mktemp("spark"), java_options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pyspark.cloudpickle.cloudpickle._find_imported_submodules", submodules)
+        if pytestconfig.getoption("--engine") == "embedded":
+            yield embedded_session()
+        else:
+            yield from java_session(tmp_path_factory.mktemp("spark"), java_options, patch)
 
 
 def embedded_session() -> SparkSession:
@@ -176,7 +178,7 @@ def embedded_session() -> SparkSession:
     return build_embedded("tests", {**REQUIRED, **JOINS, "spark.sql.shuffle.partitions": "3"})
 
 
-def java_session(scratch: Path, java_options: str) -> Iterator[SparkSession]:
+def java_session(scratch: Path, java_options: str, patch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     """Local Spark, with tiny Arrow batches so that batching always happens."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -207,12 +209,10 @@ def java_session(scratch: Path, java_options: str) -> Iterator[SparkSession]:
     )
     # It does not encrypt what it spills, as pyspark leaves a socket open then, and warnings are errors here. Runs that
     # need it are refused in such a session, and others warn (tests/engine/test_session.py), but for these tests.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pyspark.cloudpickle.cloudpickle._find_imported_submodules", submodules)
-        patch.setattr("privrisk_spark.engine.session.check_encryption", lambda _: None)
-        patch.setattr("privrisk_spark.engine.session.encrypts", lambda _: True)
-        remember_java_names(patch)
-        yield session
+    patch.setattr("privrisk_spark.engine.session.check_encryption", lambda _: None)
+    patch.setattr("privrisk_spark.engine.session.encrypts", lambda _: True)
+    remember_java_names(patch)
+    yield session
     session.stop()
 
 
