@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from privrisk_spark.engine import schemas
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.disclosure.decisions import AfterHistory, Decisions
 from privrisk_spark.kernels.disclosure.sensitivity import normalized, scaled
 from privrisk_spark.policy.policy import Policy
@@ -196,3 +198,83 @@ def _after_history(table: pa.Table) -> AfterHistory | None:
 
 
 Decide = Callable[[pa.Table], Decided]
+
+MOST_KNOWN = 2**19
+"""Kinds of records whose decisions a process keeps; about 100 bytes each of eight attributes."""
+
+_FEW = 2**15
+"""Kinds that a task decides alone, though others wait: a search does not take half the time for half as many."""
+
+
+class KnownDecisions:
+    """Decisions of a search that were made in this process already: kinds of records come again in other chunks.
+
+    Tasks of the embedded engine are threads. Each takes half of the kinds that nobody decides yet.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._known: tuple[LongArray, tuple[Decisions, ...]] = (np.zeros(0, dtype=np.int64), ())
+        self._taken: dict[int, LongArray] = {}
+
+    def decide(self, keys: LongArray, decide: Callable[[LongArray], Decisions]) -> Decisions:
+        """Return the decision of each kind of records, and make those that are not known.
+
+        Parameters
+        ----------
+        keys : ndarray of int64, shape (n,)
+            Of different kinds; a kind has the same key in every chunk. At least one.
+        decide : callable
+            Given places in ``keys``, makes their decisions.
+        """
+        own: tuple[LongArray, tuple[Decisions, ...]] = (keys[:0], ())
+        while len(places := self._take(keys, own[0])):
+            made: tuple[Decisions, ...] = ()
+            try:
+                made = (decide(places),)
+            finally:
+                with self._changed:
+                    del self._taken[threading.get_ident()]
+                    if made and len(self._known[0]) + len(places) <= MOST_KNOWN:
+                        self._known = _joined(self._known, (keys[places], made))
+                    else:
+                        own = _joined(own, (keys[places], made))
+                    self._changed.notify_all()
+        there, decisions = _joined(self._known, own)
+        order = np.argsort(there)
+        return decisions[0].taken(order[np.searchsorted(there, keys, sorter=order)])
+
+    def _take(self, keys: LongArray, own: LongArray) -> LongArray:
+        """Places of kinds for this task to decide; waits for those that others decide. None are left if it is empty."""
+        with self._changed:
+            while True:
+                left = np.flatnonzero(~np.isin(keys, self._known[0]) & ~np.isin(keys, own))
+                free = left[~np.isin(keys[left], np.concatenate([keys[:0], *self._taken.values()]))]
+                if len(free) or not len(left):
+                    break
+                self._changed.wait()
+            free = free[: max(_FEW, len(free) // 2)]
+            if len(free):
+                self._taken[threading.get_ident()] = keys[free]
+            return free
+
+
+def _joined(
+    one: tuple[LongArray, tuple[Decisions, ...]], other: tuple[LongArray, tuple[Decisions, ...]]
+) -> tuple[LongArray, tuple[Decisions, ...]]:
+    """Keys with their decisions, at most one array of each, of two parts."""
+    parts = (*one[1], *other[1])
+    return np.concatenate([one[0], other[0]]), (Decisions.joined(parts),) if parts else ()
+
+
+def known_decisions(search: str) -> KnownDecisions:
+    """Return what this process knows of a search of this name; the one before it is kept, and no other."""
+    with _SEARCHES_LOCK:
+        found = _SEARCHES.setdefault(search, KnownDecisions())
+        for name in list(_SEARCHES)[:-2]:
+            del _SEARCHES[name]
+        return found
+
+
+_SEARCHES: dict[str, KnownDecisions] = {}
+_SEARCHES_LOCK = threading.Lock()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +32,6 @@ class AfterHistory:
     alone: FloatArray
     out: FloatArray
     beyond: BoolArray
-
-    def taken(self, rows: LongArray) -> AfterHistory:
-        """Of some of the records."""
-        return AfterHistory(self.alone[rows], self.out[rows], self.beyond[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,3 +72,24 @@ class Decisions:
     feasible: BoolArray
     gap: FloatArray | None = None
     history: AfterHistory | None = None
+
+    def taken(self, rows: LongArray) -> Decisions:
+        """Return the decisions of some of the records."""
+        found: Decisions = _each(Decisions, [self], lambda one: one[0][rows])
+        return found
+
+    @classmethod
+    def joined(cls, parts: Sequence[Decisions]) -> Decisions:
+        """Return decisions of one search one after the other; at least one part."""
+        found: Decisions = _each(Decisions, parts, np.concatenate)
+        return found
+
+
+def _each(kind: type[Any], parts: Sequence[Any], made: Callable[[Sequence[Any]], Any]) -> Any:
+    """Make each array of a result from those of the parts."""
+    found = {}
+    for field in fields(kind):
+        values = [getattr(part, field.name) for part in parts]
+        nested = isinstance(values[0], AfterHistory)
+        found[field.name] = None if values[0] is None else _each(AfterHistory, values, made) if nested else made(values)
+    return kind(**found)

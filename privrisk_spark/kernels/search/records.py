@@ -9,7 +9,7 @@ the risk is that of the record without history: the lattice of a block ends at `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -46,14 +46,7 @@ def kinds_of(
 ) -> tuple[LongArray, LongArray]:
     """One row of each kind of records that cannot be decided differently, and the kind of every row."""
     key, bound = np.zeros(len(codes), dtype=np.int64), 1
-    for i in range(codes.shape[1]):
-        tables = [disclosure.alike[i], *(counts.alike[i] for counts in attacker.possible)]
-        kind_of_code = distinct_rows(tables)[1]
-        kinds = int(kind_of_code.max()) + 1
-        number = kind_of_code.take(codes[:, i])
-        if history is not None:
-            levels = disclosure.ancestor[i].shape[1]
-            number, kinds = number * np.int64(levels) + history[:, i], kinds * levels
+    for number, kinds in _numbers(disclosure, attacker, codes, history):
         if bound > _KEY_LIMIT // kinds:
             first, key = distinct_keys(key, bound)
             bound = len(first)
@@ -71,6 +64,41 @@ def kinds_of(
     if all((column[first].take(member) == column).all() for column in columns):
         return first, member
     return distinct_rows(columns)
+
+
+def kind_keys(
+    disclosure: Disclosure, attacker: Attacker, codes: IntArray, history: LevelArray | None = None
+) -> tuple[LongArray, int] | None:
+    """Number the kinds of records without weights of their own, in the same way whatever others are given.
+
+    Returns
+    -------
+    keys : ndarray of int64, shape (n,)
+        Equal where records cannot be decided differently.
+    bound : int
+        Above all keys. None instead of both if keys would be too large.
+    """
+    key, bound = np.zeros(len(codes), dtype=np.int64), 1
+    for number, kinds in _numbers(disclosure, attacker, codes, history):
+        if bound > _KEY_LIMIT // kinds:
+            return None
+        key, bound = key * kinds + number, bound * kinds
+    return key, bound
+
+
+def _numbers(
+    disclosure: Disclosure, attacker: Attacker, codes: IntArray, history: LevelArray | None
+) -> Iterator[tuple[LongArray, int]]:
+    """What decides of each attribute of each record, as a number, and above all of these."""
+    for i in range(codes.shape[1]):
+        tables = [disclosure.alike[i], *(counts.alike[i] for counts in attacker.possible)]
+        kind_of_code = distinct_rows(tables)[1]
+        kinds = int(kind_of_code.max()) + 1
+        number = kind_of_code.take(codes[:, i])
+        if history is not None:
+            levels = disclosure.ancestor[i].shape[1]
+            number, kinds = number * np.int64(levels) + history[:, i], kinds * levels
+        yield number, kinds
 
 
 class Records:

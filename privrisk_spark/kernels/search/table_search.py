@@ -34,6 +34,7 @@ Work is shared where nothing that decides differs, which cannot change a result:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -107,19 +108,9 @@ def decide(
     decided, kind = decide_kinds(
         disclosure, search, attacker, codes, personal=personal, record_weight=record_weight, history=history
     )
-    levels = decided.levels[kind]
-    return Decisions(
-        levels=levels,
-        nodes=np.column_stack([disclosure.disclosed(i, codes[:, i], levels[:, i]) for i in range(codes.shape[1])]),
-        risk=decided.risk[kind],
-        risk_before=decided.risk_before[kind],
-        utility=decided.utility[kind],
-        consistent=decided.consistent[kind],
-        consistent_before=decided.consistent_before[kind],
-        feasible=decided.feasible[kind],
-        gap=pick(decided.gap, kind),
-        history=None if decided.history is None else decided.history.taken(kind),
-    )
+    own = decided.taken(kind)
+    nodes = [disclosure.disclosed(i, codes[:, i], own.levels[:, i]) for i in range(codes.shape[1])]
+    return replace(own, nodes=np.column_stack(nodes))
 
 
 def decide_kinds(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +29,20 @@ from privrisk_spark.engine.batches import (
     write_ipc,
 )
 from privrisk_spark.engine.counts import StoredAttacker
-from privrisk_spark.engine.decided import Decide, Decided, WeightColumns, floats, history_of, integers
+from privrisk_spark.engine.decided import (
+    Decide,
+    Decided,
+    WeightColumns,
+    floats,
+    history_of,
+    integers,
+    known_decisions,
+)
 from privrisk_spark.engine.fingerprints import fingerprints, present
 from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.tuples import write_tuples
 from privrisk_spark.errors import InfeasibleError
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.counting.consistent import Counts
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -40,8 +50,10 @@ from privrisk_spark.kernels.disclosure.risk import identification_risk
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.bins import BinCounts
+from privrisk_spark.kernels.numeric.distinct import distinct_keys
 from privrisk_spark.kernels.numeric.moments import Moments, risk_histogram, rows_by_level
 from privrisk_spark.kernels.search.method import Search
+from privrisk_spark.kernels.search.records import kind_keys
 from privrisk_spark.kernels.search.table_search import decide, decide_kinds
 from privrisk_spark.planning.decisions.decision import Decision
 from privrisk_spark.stages.deciding.history import remembered_part
@@ -74,6 +86,8 @@ def deciding(
 ) -> Decide:
     """Return the function that decides a chunk of ENCODED, each kind of alike records once.
 
+    Records without weights of their own are decided once for all chunks of a process.
+
     Parameters
     ----------
     disclosure : Disclosure
@@ -83,13 +97,28 @@ def deciding(
         Number of quasi-identifiers.
     weights : WeightColumns
     """
+    name = uuid4().hex
 
     def run(table: pa.Table) -> Decided:
         codes = integers(table, schemas.codes(k))
         given = floats(table, schemas.weights(weights.n))
         own = {"personal": weights.personal(given), "record_weight": weights.of_record(given)}
         out = history_of(table, k)
-        decisions, kind = decide_kinds(disclosure, search, attacker.load(), codes, history=out, **own)
+        dictionaries = attacker.load()
+        found = kind_keys(disclosure, dictionaries, codes, out) if not weights.n else None
+        if found is None:
+            decisions, kind = decide_kinds(disclosure, search, dictionaries, codes, history=out, **own)
+        else:
+            keys, bound = found
+            first, kind = distinct_keys(keys, bound)
+
+            def decide_new(places: LongArray) -> Decisions:
+                rows = first[places]
+                past = None if out is None else out[rows]
+                made, of = decide_kinds(disclosure, search, dictionaries, codes[rows], history=past)
+                return made.taken(of)
+
+            decisions = known_decisions(name).decide(keys[first], decide_new)
         disclosed = tuple(disclosure.disclosed(i, codes[:, i], decisions.levels[:, i][kind]) for i in range(k))
         return Decided(table, decisions, kind, np.ones(table.num_rows, dtype=np.bool_), disclosed)
 

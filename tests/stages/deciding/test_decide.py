@@ -11,10 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import strategies as st
 from naive_records import (
     NULL_LEAF,
     ROOT,
@@ -42,10 +45,11 @@ from pyspark.sql import types as T
 from privrisk_spark.engine import batches, schemas
 from privrisk_spark.engine.batches import Batches, in_chunks, materialized, read_ipc
 from privrisk_spark.engine.counts import StoredAttacker, StoredCounts
-from privrisk_spark.engine.decided import Decided, WeightColumns
+from privrisk_spark.engine.decided import Decided, KnownDecisions, WeightColumns
 from privrisk_spark.engine.value_codes import resolve, resolved_vectors
 from privrisk_spark.engine.vectors import collect_vectors, vectors_of_table
-from privrisk_spark.kernels.disclosure.decisions import Decisions
+from privrisk_spark.kernels.disclosure.decisions import AfterHistory, Decisions
+from privrisk_spark.kernels.search.table_search import decide_kinds
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import alphabets, axes
 from privrisk_spark.planning.disclosure import disclosure_of
@@ -544,6 +548,72 @@ def test_what_is_concluded_is_what_was_decided(spark, tmp_path):
         assert (summary.min, summary.max) == (min(values), max(values))
         mean = math.inf if math.inf in values else float(sum(map(Fraction, values), Fraction()) / len(values))
         assert summary.mean == mean
+
+
+def made_up(keys: npt.NDArray[np.int64]) -> Decisions:
+    """A decision that tells its key."""
+    number = keys.astype(float)
+    return Decisions(
+        levels=np.column_stack([keys % 5, keys % 3]).astype(np.int8),
+        nodes=np.column_stack([keys, keys + 1]).astype(np.int32),
+        risk=number, risk_before=number + 1, utility=-number, consistent=keys, consistent_before=keys + 2,
+        feasible=keys % 2 == 0, history=AfterHistory(number, number + 3, keys % 3 == 0),
+    )  # fmt: skip
+
+
+@hypothesis.given(
+    st.lists(st.lists(st.integers(0, 40), min_size=1, unique=True).map(sorted), min_size=1), st.sampled_from([5, 1000])
+)
+def test_kinds_that_come_again_are_decided_once(chunks: list[list[int]], most: int) -> None:
+    known, asked = KnownDecisions(), Counter[int]()
+    for chunk in chunks:
+        keys = np.array(chunk, dtype=np.int64)
+
+        def decide_some(places: npt.NDArray[np.int64], keys: npt.NDArray[np.int64] = keys) -> Decisions:
+            asked.update(keys[places].tolist())
+            return made_up(keys[places])
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("privrisk_spark.engine.decided.MOST_KNOWN", most)
+            found, wanted = known.decide(keys, decide_some), made_up(keys)
+        for name in ("levels", "nodes", "risk", "risk_before", "utility", "consistent", "consistent_before"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+        np.testing.assert_array_equal(found.feasible, wanted.feasible)
+        assert found.gap is None
+        assert found.history is not None
+        np.testing.assert_array_equal(found.history.out, keys + 3.0)
+    if most == 1000:
+        assert set(asked.values()) == {1}
+
+
+def test_chunks_of_a_process_share_their_decisions(spark, tmp_path, monkeypatch):
+    policy = policy_for(next(problem for problem in PROBLEMS if not columns_of(policy_for(problem)).n))
+    frame = layouts(spark, ROWS, SCHEMA)[0]
+    hierarchies = collect_hierarchies(policy, frame, None)
+    rows = resolve(
+        encode(frame, policy, hierarchies, blocks=False), hierarchies, policy.quasi_identifiers, dictionary=False
+    )
+    counts = store(spark, policy, hierarchies, rows, "dense", tmp_path / "counts")
+    task = disclosure_of(policy, hierarchies, axes(policy, hierarchies)), decision_of(policy).procedure(hierarchies)
+    table = rows.frame().toArrow()
+    whole = deciding(*task, known(counts), k=3, weights=WeightColumns())(table).with_columns()
+    decided_rows = []
+
+    def counted(*arguments: Any, **more: Any) -> Any:
+        decided_rows.append(len(arguments[3]))
+        return decide_kinds(*arguments, **more)
+
+    monkeypatch.setattr("privrisk_spark.stages.deciding.decide.decide_kinds", counted)
+    decide_chunk = deciding(*task, known(counts), k=3, weights=WeightColumns())
+    half = table.num_rows // 2
+    pieces = [decide_chunk(piece).with_columns() for piece in (table.slice(half), table.slice(0, half), table)]
+    assert pa.concat_tables([pieces[1], pieces[0]]).equals(whole)
+    assert pieces[2].equals(whole)
+    first, *others = decided_rows
+    assert first > 0
+    assert len(others) <= 1, "the third piece has only kinds of the others"
+    codes = zip(*whole.select(["q0", "q1", "q2"]).to_pydict().values(), strict=True)
+    assert sum(decided_rows) <= len(set(codes))
 
 
 DECIDED_VALUES = (
