@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
-from privrisk_spark.engine.embedded import runs_here
+from privrisk_spark.engine.embedded import runs_here, take_turns
 from privrisk_spark.engine.failures import carried
 from privrisk_spark.storage.directories import make
 from privrisk_spark.storage.part_files import mapped_arrow, writing_arrow
@@ -119,18 +120,34 @@ class Batches:
             return self.base
         steps = self.steps
 
-        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            if not runs_here():
-                # The worker has looked for garbage after its last task: what is here is in use, and is not seen again.
-                gc.freeze()
-            with carried():
-                tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
-                for step in steps:
-                    tables = step(tables)
-                for table in tables:
-                    yield from decoded(table).to_batches()
+        def stepped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
+            for step in steps:
+                tables = step(tables)
+            for table in tables:
+                yield from decoded(table).to_batches()
 
-        return self.base.mapInArrow(run, self.schema)
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            with carried():
+                if runs_here():
+                    yield from take_turns(stepped, batches)
+                else:
+                    # The worker has looked for garbage after its last task: what is here is in use, and is not seen
+                    # again.
+                    gc.freeze()
+                    yield from stepped(batches)
+
+        made = self.base.mapInArrow(run, self.schema)
+        _MADE[made] = self
+        return made
+
+
+_MADE: WeakKeyDictionary[DataFrame, Batches] = WeakKeyDictionary()
+
+
+def batches_behind(frame: DataFrame) -> Batches | None:
+    """Return what a frame was made of by :meth:`Batches.frame`: steps that follow run in the same tasks."""
+    return _MADE.get(frame)
 
 
 def in_chunks(tables: Iterable[pa.Table], *, rows: int | None = None) -> Iterator[pa.Table]:

@@ -11,14 +11,17 @@ import atexit
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from privrisk_spark import extras
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 _SETTINGS = {
     "SAIL_RUNTIME__TEMPORARY_FILES__MAX_SIZE": "0",
@@ -27,6 +30,8 @@ _SETTINGS = {
 }
 _LOG = {"RUST_LOG": "off"}
 """Its log would go to standard error and may quote values; a user who sets the variable has it."""
+
+_TURNS = threading.Semaphore(os.cpu_count() or 1)
 
 _LOCK = threading.Lock()
 _OPEN: list[SparkSession] = []
@@ -51,6 +56,40 @@ def is_embedded(spark: SparkSession) -> bool:
 def runs_here() -> bool:
     """Return True if tasks run in threads of this process."""
     return bool(_OPEN)
+
+
+def take_turns(task: Callable[[Iterable[T]], Iterator[U]], batches: Iterable[T]) -> Iterator[U]:
+    """Yield what a task makes of its batches; only as many tasks compute at a time as there are processors.
+
+    The engine begins all tasks of a query at once. Without this function, each holds the rows of a chunk in memory.
+
+    Parameters
+    ----------
+    task : callable
+        Makes the results of a task of its batches.
+    batches : iterable
+        What the engine hands to the task. The task gives its turn away while it waits for it.
+    """
+
+    def waited() -> Iterator[T]:
+        source = iter(batches)
+        while True:
+            _TURNS.release()
+            try:
+                batch = next(source)
+            except StopIteration:
+                return
+            finally:
+                _TURNS.acquire()
+            yield batch
+
+    with _TURNS:
+        for made in task(waited()):
+            _TURNS.release()
+            try:
+                yield made
+            finally:
+                _TURNS.acquire()
 
 
 def build_embedded(name: str, settings: Mapping[str, str]) -> SparkSession:

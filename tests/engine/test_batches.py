@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 import re
-from collections.abc import Iterator
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from parts import at
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -240,3 +246,50 @@ def test_of_frame_with_dots_and_backticks_in_names_keeps_them(spark: SparkSessio
         {"a.b": 1, "c`d": "x"}, {"a.b": 2, "c`d": None},
     ]  # fmt: skip
     assert rows.frame().schema == frame.schema
+
+
+@pytest.mark.on_embedded("tasks of Spark are processes")
+def test_no_more_tasks_compute_at_once_than_there_are_processors(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Functions of a test are copied for a task, modules are not.
+    counted: Any = SimpleNamespace(at_work=0, most=0, lock=threading.Lock())
+    monkeypatch.setitem(sys.modules, "counted_tasks", counted)
+
+    def read(number: int) -> Iterator[pa.Table]:
+        counted: Any = sys.modules["counted_tasks"]
+        for _ in range(3):
+            with counted.lock:
+                counted.at_work += 1
+                counted.most = max(counted.most, counted.at_work)
+            time.sleep(0.005)
+            with counted.lock:
+                counted.at_work -= 1
+            yield pa.table({"id": pa.array([number])})
+
+    def after(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        yield from tables
+
+    schema = T.StructType([T.StructField("id", T.LongType())])
+    made = Batches.of_parts(spark, range(6), read, schema)
+    # Tasks that wait for others give their turns away.
+    again = Batches.of_frame(made.frame().repartition(5)).then(after, schema).frame()
+    assert again.join(made.frame(), "id").count() == 6 * 9
+    assert 1 <= counted.most <= (os.cpu_count() or 1)
+
+
+@pytest.mark.on_embedded("tasks of Spark are processes")
+def test_tasks_that_fail_or_are_not_read_to_their_end_give_their_turns_back(spark: SparkSession) -> None:
+    schema = T.StructType([T.StructField("id", T.LongType())])
+
+    def read(number: int) -> Iterator[pa.Table]:
+        yield pa.table({"id": pa.array([number])})
+        if number:
+            raise ValueError(number)
+        yield from (pa.table({"id": pa.array([i])}) for i in range(100))
+
+    for _ in range(2 * (os.cpu_count() or 1)):
+        with pytest.raises(PySparkException):
+            Batches.of_parts(spark, [1, 2, 3], read, schema).frame().toArrow()
+        assert Batches.of_parts(spark, [0, 0], read, schema).frame().limit(1).toArrow().num_rows == 1
+    assert Batches.of_parts(spark, [0], read, schema).frame().toArrow().num_rows == 101
