@@ -32,7 +32,7 @@ from privrisk_spark.runs.vaults import PARTS
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude
 from privrisk_spark.stages.deciding.sampled import Sample, Sampling
 from privrisk_spark.stages.publishing import contracts
-from privrisk_spark.stages.publishing.csv_files import csv_files, write_empty_csv
+from privrisk_spark.stages.publishing.csv_files import write_csv_files, write_empty_csv
 from privrisk_spark.stages.publishing.directories import measure_rows_decided, measure_rows_found, refuse_many
 from privrisk_spark.stages.publishing.files import (
     files_for,
@@ -224,7 +224,7 @@ def write_release(
     if output.format == "csv":
         columns = release.schema.fieldNames()[1:]
         header = collect_csv_header(run.spark, quoted_names(columns) if output.quote_formulas else columns)
-        written = csv_files(release, parts_at, header, quote_formulas=output.quote_formulas)
+        written = write_csv_files(run.scratch, release, parts_at, header, quote_formulas=output.quote_formulas)
     else:
         written = parquet_files(release, parts_at, output.partition_by)
     parts = run.scratch.collect_parts(written)

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as compute
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
-from privrisk_spark.engine.batches import PARTS, Batches, part_name, report
+from privrisk_spark.engine.batches import (
+    PARTS,
+    Batches,
+    Scratch,
+    in_chunks,
+    part_name,
+    read_ipc,
+    report,
+    together,
+    write_ipc,
+)
 from privrisk_spark.engine.csv_tables import csv_line, ended
 from privrisk_spark.engine.formulas import with_quoted_formulas
+from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.storage.part_files import writing_bytes
 from privrisk_spark.storage.parts import PartDirectory
 
 _FILE: Final = "file"
-_LINE: Final = "line"
+_PLACE: Final = "place"
 
 
-def csv_files(release: Batches, directory: PartDirectory, header: str, *, quote_formulas: bool = False) -> Batches:
+def write_csv_files(
+    scratch: Scratch, release: Batches, directory: PartDirectory, header: str, *, quote_formulas: bool = False
+) -> Batches:
     """Write RELEASE as CSV, one file a task with rows, and return PARTS.
 
     Parameters
     ----------
+    scratch : Scratch
     release : Batches
     directory : PartDirectory
     header : str
@@ -36,22 +53,77 @@ def csv_files(release: Batches, directory: PartDirectory, header: str, *, quote_
     -----
     The bytes are those of Spark's own writer, which writes to the file systems of its connectors alone.
     """
-    fields = [T.StructField(f"c{i}", field.dataType) for i, field in enumerate(release.schema.fields[1:])]
-    rows = release.frame().toDF(_FILE, *(field.name for field in fields))
-    shown = with_quoted_formulas(rows) if quote_formulas else rows
-    lines = Batches.of_frame(shown.select(_FILE, csv_line(fields).alias(_LINE)))
+    is_text = [isinstance(field.dataType, T.StringType) for field in release.schema.fields[1:]]
+    if not all(is_text):
+        release = _collect_written(scratch, release, is_text)
+
+    def lines(table: pa.Table) -> pa.Array:
+        """Lines of the rows of a table."""
+        texts = [
+            _fields_of(table.column(i + 1), first=i == 0, quote_formulas=quote_formulas)
+            if text
+            else table.column(i + 1)
+            for i, text in enumerate(is_text)
+        ]
+        return compute.binary_join_element_wise(*texts, ",") if len(texts) > 1 else texts[0]
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        numbered = ((table.column(_FILE)[0].as_py(), table) for table in tables if table.num_rows)
+        numbered = ((table.column(0)[0].as_py(), table) for table in tables if table.num_rows)
         for number, of_file in groupby(numbered, key=itemgetter(0)):
             name = part_name("csv")
             with writing_bytes(directory, name) as file:
                 file.write(ended(pa.array([header])))
                 for _, table in of_file:
-                    file.write(ended(table.column(_LINE)))
+                    file.write(ended(lines(table)))
             yield report(name, {"file": number, "directory": ""})
 
-    return lines.then(step, PARTS)
+    return release.then(step, PARTS)
+
+
+def _collect_written(scratch: Scratch, release: Batches, is_text: Sequence[bool]) -> Batches:
+    """Return RELEASE with the fields of its other values, as the engine writes them.
+
+    The embedded engine hands rows from one task to another, so each has its place in its file beside it.
+    """
+    fields = [T.StructField(f"c{i}", field.dataType) for i, field in enumerate(release.schema.fields[1:])]
+    directory, spark = scratch.directory("fields"), scratch.spark
+
+    def placed(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        rows: Counter[int] = Counter()
+        for table in tables:
+            if table.num_rows:
+                number, n = table.column(0)[0].as_py(), table.num_rows
+                yield table.append_column(_PLACE, pa.array(np.arange(rows[number], rows[number] + n)))
+                rows[number] += n
+
+    def kept(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in in_chunks(tables):
+            for number in table.column(_FILE).unique().to_pylist():
+                part = table.filter(compute.equal(table.column(_FILE), number))
+                yield report(write_ipc(part, directory), {"file": number})
+
+    def read(names: Sequence[str]) -> Iterator[pa.Table]:
+        yield together([read_ipc(directory, name) for name in names]).sort_by(_PLACE).drop_columns([_PLACE])
+
+    numbered = release.then(placed, T.StructType([*release.schema.fields, T.StructField(_PLACE, T.LongType())]))
+    written = [field.name if text else csv_line([field]) for field, text in zip(fields, is_text, strict=True)]
+    frame = numbered.frame().toDF(_FILE, *(field.name for field in fields), _PLACE).select(_FILE, *written, _PLACE)
+    parts: defaultdict[int, list[str]] = defaultdict(list)
+    for part in scratch.collect_parts(Batches.of_frame(frame).then(kept, PARTS)):
+        parts[part["file"]].append(part["name"])
+    texts = T.StructType([frame.schema[0], *(T.StructField(field.name, T.StringType()) for field in fields)])
+    return Batches.of_parts(spark, [parts[number] for number in sorted(parts)], read, texts)
+
+
+def _fields_of(values: pa.ChunkedArray, *, first: bool, quote_formulas: bool) -> pa.Array:
+    """Fields of texts; a missing one is nothing, a text of no letters two quotes. A line must be no comment."""
+    distinct, place = dictionary_of(values)
+    texts = with_quoted_formulas(distinct) if quote_formulas else distinct
+    special = compute.match_substring_regex(texts, '[,"\\r\\n]' + ("|^#" if first else ""))
+    special = compute.or_(special, compute.equal(texts, ""))
+    doubled = compute.replace_substring(texts, '"', '""')
+    fields = compute.if_else(special, compute.binary_join_element_wise('"', doubled, '"', ""), texts)
+    return pa.concat_arrays([fields, pa.array([""])]).take(place.fill_null(len(fields)))
 
 
 def write_empty_csv(directory: PartDirectory, header: str) -> str:

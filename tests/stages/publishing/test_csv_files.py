@@ -6,22 +6,26 @@ import datetime as dt
 import itertools
 import math
 import random
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from naive_records import parts_of
 from parts import at
 from pyspark.sql import SparkSession
+from pyspark.sql import types as T
 
-from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.csv_tables import collect_csv_header, csv_frame
 from privrisk_spark.engine.failures import named
 from privrisk_spark.engine.released import read_csv_parts
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.policy import Output
-from privrisk_spark.stages.publishing.csv_files import csv_files, write_empty_csv
+from privrisk_spark.stages.publishing.csv_files import write_csv_files, write_empty_csv
 
 LETTERS = ["a", " ", '"', "\\", ",", "\n", "\r", "\t", "'", "#", "ü", "\u2028", "\0", "😀", "="]
 TEXTS = [None, *("".join(some) for n in range(3) for some in itertools.product(LETTERS, repeat=n))]
@@ -54,7 +58,8 @@ def test_the_bytes_are_those_of_sparks_writer_and_every_text_comes_back(spark: S
     given = rows()
     frame = spark.createDataFrame(given, schema).coalesce(1)
     own, by_spark = at(tmp_path / "own"), tmp_path / "spark"
-    (part,) = parts_of(csv_files(Batches.of_frame(frame), own, collect_csv_header(spark, NAMES)))
+    release, header = Batches.of_frame(frame), collect_csv_header(spark, NAMES)
+    (part,) = parts_of(write_csv_files(Scratch(spark, tmp_path), release, own, header))
     untrimmed = {"ignoreLeadingWhiteSpace": False, "ignoreTrailingWhiteSpace": False}
     frame.drop("file").write.options(header=True, escape='"', **untrimmed).csv(str(by_spark))
     (file,) = by_spark.glob("part-*.csv")
@@ -62,7 +67,7 @@ def test_the_bytes_are_those_of_sparks_writer_and_every_text_comes_back(spark: S
     output = Output(path="o", vault="v", format="csv")
     found = read_csv_parts(spark, output, own, [part["name"]], NAMES).toArrow().to_pylist()
     assert [(row[NAMES[0]], row[NAMES[1]]) for row in found] == [row[1:3] for row in given]
-    quoted = csv_files(Batches.of_frame(frame), own, collect_csv_header(spark, NAMES), quote_formulas=True)
+    quoted = write_csv_files(Scratch(spark, tmp_path).below("again"), release, own, header, quote_formulas=True)
     names = [part["name"] for part in parts_of(quoted)]
     again = read_csv_parts(spark, output.model_copy(update={"quote_formulas": True}), own, names, NAMES)
     assert again.toArrow().to_pylist() == found
@@ -91,8 +96,29 @@ def test_what_is_no_file_of_a_release_is_refused_without_its_values(spark: Spark
         assert "secret" not in str(refused.value)
 
 
+def test_rows_of_other_types_stay_in_their_files_in_their_order(spark: SparkSession, tmp_path: Path) -> None:
+    """The embedded engine spreads the batches of a query over other tasks."""
+    n = 60_000
+
+    def read(number: int) -> Iterator[pa.Table]:
+        for begin in range(0, n, 10_000):
+            numbers = np.arange(number * n + begin, number * n + begin + 10_000)
+            yield pa.table([np.full(10_000, number, dtype=np.int32), numbers / 8, numbers.astype(str)], names=names)
+
+    names = ["file", "x", "y"]
+    schema = T.StructType([T.StructField("file", T.IntegerType()), T.StructField("x", T.DoubleType()),
+                           T.StructField("y", T.StringType())])  # fmt: skip
+    release, own = Batches.of_parts(spark, range(3), read, schema), at(tmp_path / "own")
+    parts = parts_of(write_csv_files(Scratch(spark, tmp_path), release, own, "x,y"))
+    assert sorted(part["file"] for part in parts) == [0, 1, 2]
+    for part in parts:
+        numbers = range(part["file"] * n, (part["file"] + 1) * n)
+        wanted = "".join(f"{number / 8},{number}\n" for number in numbers)
+        assert (tmp_path / "own" / part["name"]).read_text() == "x,y\n" + wanted
+
+
 def test_a_single_missing_value_is_an_empty_line(spark: SparkSession, tmp_path: Path) -> None:
     """Readers skip it: the count of a release's rows does not come out, and it is refused."""
     frame = spark.createDataFrame([(0, "a"), (0, None), (0, "")], "file int, x string").coalesce(1)
-    (part,) = parts_of(csv_files(Batches.of_frame(frame), at(tmp_path / "own"), "x"))
+    (part,) = parts_of(write_csv_files(Scratch(spark, tmp_path), Batches.of_frame(frame), at(tmp_path / "own"), "x"))
     assert (tmp_path / "own" / part["name"]).read_text() == 'x\na\n\n""\n'

@@ -19,14 +19,14 @@ from naive_records import layouts, parts_of, policy_of, quasi
 from parts import at
 
 from privrisk_spark.engine import batches
-from privrisk_spark.engine.batches import PARTS, Batches, in_chunks, report
+from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
 from privrisk_spark.engine.csv_tables import collect_csv_header
 from privrisk_spark.engine.released import read_back
 from privrisk_spark.engine.tuples import TupleParts, write_tuples
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Output
 from privrisk_spark.stages.publishing import files as release
-from privrisk_spark.stages.publishing.csv_files import csv_files, write_empty_csv
+from privrisk_spark.stages.publishing.csv_files import write_csv_files, write_empty_csv
 from privrisk_spark.stages.publishing.files import (
     ROWS_PER_FILE,
     files_for,
@@ -97,7 +97,8 @@ def write(tuples: Any, policy: Any, hierarchies: Any, directory: Path, *, files:
     written = directory.parent / f"{directory.name}-parts"
     if policy.output.format == "csv":
         header = collect_csv_header(tuples.sparkSession, release_rows.schema.fieldNames()[1:])
-        parts = parts_of(csv_files(release_rows, at(written), header))
+        scratch = Scratch(tuples.sparkSession, directory.parent).below(f"{directory.name}-fields")
+        parts = parts_of(write_csv_files(scratch, release_rows, at(written), header))
         nothing = partial(write_empty_csv, at(written), header)
     else:
         parts = parts_of(parquet_files(release_rows, at(written)))
