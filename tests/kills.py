@@ -132,9 +132,8 @@ def killed_after(one: Copy | Program, seconds: float) -> bool:
 
 
 _FAILING = """
-                for table in tables:
-                    yield from decoded(table).to_batches()
-                _interrupted()
+                    yield from stepped(batches)
+                    _interrupted()
 """
 _PLANTED = '''
 
@@ -183,7 +182,7 @@ def failing_package(directory: Path, marks: Path) -> str:
     shutil.copytree(ROOT / "privrisk_spark", tree / "privrisk_spark", ignore=shutil.ignore_patterns("__pycache__"))
     batches = tree / "privrisk_spark" / "engine" / "batches.py"
     text = batches.read_text()
-    usual = _FAILING.replace("                _interrupted()\n", "")
+    usual = _FAILING.replace("                    _interrupted()\n", "")
     assert text.count(usual) == 1
     batches.write_text(text.replace(usual, _FAILING) + f'\n\nMARKS = "{marks}"\n' + _PLANTED)
     return shutil.make_archive(str(directory / "failing"), "zip", tree, "privrisk_spark")
