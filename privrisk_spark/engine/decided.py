@@ -235,11 +235,11 @@ class KnownDecisions:
             finally:
                 with self._changed:
                     del self._taken[threading.get_ident()]
+                    self._changed.notify_all()  # who waits goes on after this block, however it ends
                     if made and len(self._known[0]) + len(places) <= MOST_KNOWN:
                         self._known = _joined(self._known, (keys[places], made))
                     else:
                         own = _joined(own, (keys[places], made))
-                    self._changed.notify_all()
         there, decisions = _joined(self._known, own)
         order = np.argsort(there)
         return decisions[0].taken(order[np.searchsorted(there, keys, sorter=order)])

@@ -83,13 +83,18 @@ def take_turns(task: Callable[[Iterable[T]], Iterator[U]], batches: Iterable[T])
                 _TURNS.acquire()
             yield batch
 
-    with _TURNS:
+    _TURNS.acquire()
+    computes = True
+    try:
         for made in task(waited()):
+            computes = False
             _TURNS.release()
-            try:
-                yield made
-            finally:
-                _TURNS.acquire()
+            yield made
+            _TURNS.acquire()
+            computes = True
+    finally:
+        if computes:  # not if the engine closes the task instead of reading on
+            _TURNS.release()
 
 
 def build_embedded(name: str, settings: Mapping[str, str]) -> SparkSession:

@@ -148,7 +148,7 @@ def scan(
         files = _plain_files(table, frame, wanted, size)
         if files is not None:
             return batches_of(spark, schema, files, wanted)
-        made = batches_behind(frame)
+        made = batches_behind(frame) if table.format.lower() == "csv" else None
         if made is not None:
             return _chosen(made, wanted)
     chosen = {
@@ -160,15 +160,14 @@ def scan(
 
 
 def _chosen(rows: Batches, wanted: Sequence[Wanted]) -> Batches:
-    """Open the wanted columns of rows that tasks make."""
+    """Open the wanted columns of a CSV table whose lines tasks read, which are texts."""
     names, aliases = [want.name for want in wanted], [want.alias for want in wanted]
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in tables:
             yield pa.Table.from_arrays([table.column(name) for name in names], names=aliases)
 
-    fields = [T.StructField(want.alias, rows.schema[want.name].dataType) for want in wanted]
-    return rows.then(step, T.StructType(fields))
+    return rows.then(step, T.StructType([T.StructField(alias, T.StringType()) for alias in aliases]))
 
 
 def _read_alike(frame: DataFrame, wanted: Sequence[Wanted]) -> bool:

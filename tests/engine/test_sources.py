@@ -572,6 +572,23 @@ def test_read_what_the_embedded_engine_cannot_read_as_spark_is_refused(spark, tm
             read(spark, table, key="table")
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
+def test_storage_of_one_column_changes_no_other(spark, tmp_path, kind):
+    """The embedded engine reads dictionaries by a path of its own."""
+    columns = {
+        "g": pa.array(["a", "b", "a"]).cast(kind),
+        "w": pa.array([1, 2, 3]),
+        "v": pa.array([1.0, math.nan, None]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    table = Table(path=str(tmp_path / "t.parquet"), format="parquet")
+    wanted = [Wanted("g", "g", "text"), Wanted("w", "w", "number"), Wanted("v", "v", "value")]
+    found = scan(table, read(spark, table, key="table"), wanted)
+    assert [field.dataType for field in found.schema.fields] == [T.StringType(), T.DoubleType(), T.DoubleType()]
+    rows = [tuple(row.values()) for row in found.frame().toArrow().to_pylist()]
+    assert sorted(rows, key=repr) == [("a", 1.0, 1.0), ("a", 3.0, None), ("b", 2.0, None)]
+
+
 def test_read_parquet_ignores_options_of_other_formats(spark, tmp_path):
     for name, number in (("a", 1), ("__HIVE_DEFAULT_PARTITION__", 2)):
         (tmp_path / f"w={name}").mkdir()
@@ -584,7 +601,11 @@ def test_other_formats_options_and_catalog_tables(spark, tmp_path):
     pq.write_table(pa.table({"x": ["a", None]}), tmp_path / "t.parquet")
     (tmp_path / "t.csv").write_text("x\na\n\n")
     assert falls_back(spark, Table(path=str(tmp_path / "t.parquet"), options={"mergeSchema": True}), X)
-    assert falls_back(spark, Table(path=str(tmp_path / "t.csv"), format="csv", options={"header": True}), X) == [("a",)]
+    csv = Table(path=str(tmp_path / "t.csv"), format="csv", options={"header": True})
+    frame = read(spark, csv, key="table")
+    assert by_tasks(csv, frame, X) == is_embedded(spark), "only there tasks parse the lines"
+    assert not by_tasks(csv, frame.where("x > ''"), X)
+    assert rows_of(scan(csv, frame, X).frame()) == [("a",)]
     if not is_embedded(spark):
         spark.read.parquet(str(tmp_path / "t.parquet")).write.orc(str(tmp_path / "t.orc"))
         assert len(falls_back(spark, Table(path=str(tmp_path / "t.orc"), format="orc"), X)) == 2

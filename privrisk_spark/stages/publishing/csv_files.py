@@ -14,6 +14,7 @@ import pyarrow.compute as compute
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.batches import (
+    CHUNK_ROWS,
     PARTS,
     Batches,
     Scratch,
@@ -32,6 +33,9 @@ from privrisk_spark.storage.parts import PartDirectory
 
 _FILE: Final = "file"
 _PLACE: Final = "place"
+
+_LINES: Final = 2**14
+"""Lines that are joined at once."""
 
 
 def write_csv_files(
@@ -57,15 +61,17 @@ def write_csv_files(
     if not all(is_text):
         release = _collect_written(scratch, release, is_text)
 
-    def lines(table: pa.Table) -> pa.Array:
-        """Lines of the rows of a table."""
-        texts = [
+    def lines(table: pa.Table) -> Iterator[pa.Array]:
+        """Lines of the rows of a table, some at once."""
+        columns = [
             _fields_of(table.column(i + 1), first=i == 0, quote_formulas=quote_formulas)
             if text
-            else table.column(i + 1)
+            else dictionary_of(table.column(i + 1))
             for i, text in enumerate(is_text)
         ]
-        return compute.binary_join_element_wise(*texts, ",") if len(texts) > 1 else texts[0]
+        for begin in range(0, table.num_rows, _LINES):
+            texts = [fields.take(place.slice(begin, _LINES)) for fields, place in columns]
+            yield compute.binary_join_element_wise(*texts, ",") if len(texts) > 1 else texts[0]
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         numbered = ((table.column(0)[0].as_py(), table) for table in tables if table.num_rows)
@@ -74,7 +80,8 @@ def write_csv_files(
             with writing_bytes(directory, name) as file:
                 file.write(ended(pa.array([header])))
                 for _, table in of_file:
-                    file.write(ended(lines(table)))
+                    for some in lines(table):
+                        file.write(ended(some))
             yield report(name, {"file": number, "directory": ""})
 
     return release.then(step, PARTS)
@@ -103,7 +110,10 @@ def _collect_written(scratch: Scratch, release: Batches, is_text: Sequence[bool]
                 yield report(write_ipc(part, directory), {"file": number})
 
     def read(names: Sequence[str]) -> Iterator[pa.Table]:
-        yield together([read_ipc(directory, name) for name in names]).sort_by(_PLACE).drop_columns([_PLACE])
+        tables = [read_ipc(directory, name) for name in names]
+        for begin in range(0, sum(table.num_rows for table in tables), CHUNK_ROWS):
+            some = [_between(table, begin, begin + CHUNK_ROWS) for table in tables]
+            yield together(some).sort_by(_PLACE).drop_columns([_PLACE])
 
     numbered = release.then(placed, T.StructType([*release.schema.fields, T.StructField(_PLACE, T.LongType())]))
     written = [field.name if text else csv_line([field]) for field, text in zip(fields, is_text, strict=True)]
@@ -115,15 +125,24 @@ def _collect_written(scratch: Scratch, release: Batches, is_text: Sequence[bool]
     return Batches.of_parts(spark, [parts[number] for number in sorted(parts)], read, texts)
 
 
-def _fields_of(values: pa.ChunkedArray, *, first: bool, quote_formulas: bool) -> pa.Array:
-    """Fields of texts; a missing one is nothing, a text of no letters two quotes. A line must be no comment."""
+def _between(table: pa.Table, begin: int, end: int) -> pa.Table:
+    """Rows whose places are in a range."""
+    place = table.column(_PLACE)
+    return table.filter(compute.and_(compute.greater_equal(place, begin), compute.less(place, end)))
+
+
+def _fields_of(values: pa.ChunkedArray, *, first: bool, quote_formulas: bool) -> tuple[pa.Array, pa.Array]:
+    """Distinct fields of texts, and the place of each row's among them.
+
+    A missing text is nothing, one of no letters two quotes. A line must be no comment.
+    """
     distinct, place = dictionary_of(values)
     texts = with_quoted_formulas(distinct) if quote_formulas else distinct
     special = compute.match_substring_regex(texts, '[,"\\r\\n]' + ("|^#" if first else ""))
     special = compute.or_(special, compute.equal(texts, ""))
     doubled = compute.replace_substring(texts, '"', '""')
     fields = compute.if_else(special, compute.binary_join_element_wise('"', doubled, '"', ""), texts)
-    return pa.concat_arrays([fields, pa.array([""])]).take(place.fill_null(len(fields)))
+    return pa.concat_arrays([fields, pa.array([""])]), place.fill_null(len(fields))
 
 
 def write_empty_csv(directory: PartDirectory, header: str) -> str:
