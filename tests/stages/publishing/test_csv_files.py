@@ -19,12 +19,14 @@ from parts import at
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from privrisk_spark.engine import batches
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.csv_tables import collect_csv_header, csv_frame
 from privrisk_spark.engine.failures import named
 from privrisk_spark.engine.released import read_csv_parts
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.policy import Output
+from privrisk_spark.stages.publishing import csv_files
 from privrisk_spark.stages.publishing.csv_files import write_csv_files, write_empty_csv
 
 LETTERS = ["a", " ", '"', "\\", ",", "\n", "\r", "\t", "'", "#", "ü", "\u2028", "\0", "😀", "="]
@@ -96,9 +98,14 @@ def test_what_is_no_file_of_a_release_is_refused_without_its_values(spark: Spark
         assert "secret" not in str(refused.value)
 
 
-def test_rows_of_other_types_stay_in_their_files_in_their_order(spark: SparkSession, tmp_path: Path) -> None:
-    """The embedded engine spreads the batches of a query over other tasks."""
-    n = 60_000
+def test_write_csv_files_of_numbers_keeps_files_and_order(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The embedded engine moves the batches of a query to other tasks, in any order."""
+    n, collect_parts = 60_000, Scratch.collect_parts
+    monkeypatch.setattr(batches, "CHUNK_ROWS", 10_000)
+    monkeypatch.setattr(csv_files, "CHUNK_ROWS", 7_000)
+    monkeypatch.setattr(Scratch, "collect_parts", lambda *given: collect_parts(*given)[::-1])
 
     def read(number: int) -> Iterator[pa.Table]:
         for begin in range(0, n, 10_000):
