@@ -132,7 +132,7 @@ def killed_after(one: Copy | Program, seconds: float) -> bool:
 
 
 _FAILING = """
-                    yield from stepped(batches)
+                    yield from apply_steps(batches)
                     _interrupted()
 """
 _PLANTED = '''

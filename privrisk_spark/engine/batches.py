@@ -120,7 +120,7 @@ class Batches:
             return self.base
         steps = self.steps
 
-        def stepped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def apply_steps(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             tables: Iterator[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
             for step in steps:
                 tables = step(tables)
@@ -130,24 +130,23 @@ class Batches:
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             with carried():
                 if runs_here():
-                    yield from take_turns(stepped, batches)
+                    yield from take_turns(apply_steps, batches)
                 else:
-                    # The worker has looked for garbage after its last task: what is here is in use, and is not seen
-                    # again.
+                    # The worker collected garbage after its last task, so all objects of now are in use.
                     gc.freeze()
-                    yield from stepped(batches)
+                    yield from apply_steps(batches)
 
         made = self.base.mapInArrow(run, self.schema)
-        _MADE[made] = self
+        _BATCHES_OF[made] = self
         return made
 
 
-_MADE: WeakKeyDictionary[DataFrame, Batches] = WeakKeyDictionary()
+_BATCHES_OF: WeakKeyDictionary[DataFrame, Batches] = WeakKeyDictionary()
 
 
-def batches_behind(frame: DataFrame) -> Batches | None:
-    """Return what a frame was made of by :meth:`Batches.frame`: steps that follow run in the same tasks."""
-    return _MADE.get(frame)
+def find_batches(frame: DataFrame) -> Batches | None:
+    """Return the batches of a frame that :meth:`Batches.frame` made, to add steps that run in the same tasks."""
+    return _BATCHES_OF.get(frame)
 
 
 def in_chunks(tables: Iterable[pa.Table], *, rows: int | None = None) -> Iterator[pa.Table]:

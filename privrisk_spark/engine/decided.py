@@ -199,17 +199,17 @@ def _after_history(table: pa.Table) -> AfterHistory | None:
 
 Decide = Callable[[pa.Table], Decided]
 
-MOST_KNOWN = 2**19
-"""Kinds of records whose decisions a process keeps; about 100 bytes each of eight attributes."""
+MAX_KNOWN = 2**19
+"""Maximum number of decisions that a process keeps; about 100 bytes each for eight attributes."""
 
 _FEW = 2**15
-"""Kinds that a task decides alone, though others wait: a search does not take half the time for half as many."""
+"""Number of kinds that a task does not share with others: half of them take more than half the time."""
 
 
 class KnownDecisions:
-    """Decisions of a search that were made in this process already: kinds of records come again in other chunks.
+    """Decisions of one search in this process, for kinds of records that occur in several chunks.
 
-    Tasks of the embedded engine are threads. Each takes half of the kinds that nobody decides yet.
+    Tasks of the embedded engine are threads. Each task takes half of the kinds that no other task decides.
     """
 
     def __init__(self) -> None:
@@ -218,14 +218,14 @@ class KnownDecisions:
         self._taken: dict[int, LongArray] = {}
 
     def decide(self, keys: LongArray, decide: Callable[[LongArray], Decisions]) -> Decisions:
-        """Return the decision of each kind of records, and make those that are not known.
+        """Return the decision of each kind of records. Make the missing ones.
 
         Parameters
         ----------
         keys : ndarray of int64, shape (n,)
-            Of different kinds; a kind has the same key in every chunk. At least one.
+            Keys of different kinds, at least one. A kind has the same key in every chunk.
         decide : callable
-            Given places in ``keys``, makes their decisions.
+            Makes the decisions of positions in ``keys``.
         """
         own: tuple[LongArray, tuple[Decisions, ...]] = (keys[:0], ())
         while len(places := self._take(keys, own[0])):
@@ -235,17 +235,17 @@ class KnownDecisions:
             finally:
                 with self._changed:
                     del self._taken[threading.get_ident()]
-                    self._changed.notify_all()  # who waits goes on after this block, however it ends
-                    if made and len(self._known[0]) + len(places) <= MOST_KNOWN:
-                        self._known = _joined(self._known, (keys[places], made))
-                    else:
-                        own = _joined(own, (keys[places], made))
-        there, decisions = _joined(self._known, own)
+                    self._changed.notify_all()  # waiting tasks continue after this block, also if it raises
+                    if made and len(self._known[0]) + len(places) <= MAX_KNOWN:
+                        self._known = _join(self._known, (keys[places], made))
+                    elif made:
+                        own = _join(own, (keys[places], made))
+        there, decisions = _join(self._known, own)
         order = np.argsort(there)
-        return decisions[0].taken(order[np.searchsorted(there, keys, sorter=order)])
+        return decisions[0].take(order[np.searchsorted(there, keys, sorter=order)])
 
     def _take(self, keys: LongArray, own: LongArray) -> LongArray:
-        """Places of kinds for this task to decide; waits for those that others decide. None are left if it is empty."""
+        """Return positions for this task to decide, none if all are known. Wait while other tasks decide the rest."""
         with self._changed:
             while True:
                 left = np.flatnonzero(~np.isin(keys, self._known[0]) & ~np.isin(keys, own))
@@ -259,16 +259,16 @@ class KnownDecisions:
             return free
 
 
-def _joined(
+def _join(
     one: tuple[LongArray, tuple[Decisions, ...]], other: tuple[LongArray, tuple[Decisions, ...]]
 ) -> tuple[LongArray, tuple[Decisions, ...]]:
-    """Keys with their decisions, at most one array of each, of two parts."""
+    """Concatenate the keys and the decisions of two parts."""
     parts = (*one[1], *other[1])
-    return np.concatenate([one[0], other[0]]), (Decisions.joined(parts),) if parts else ()
+    return np.concatenate([one[0], other[0]]), (Decisions.join(parts),) if parts else ()
 
 
 def known_decisions(search: str) -> KnownDecisions:
-    """Return what this process knows of a search of this name; the one before it is kept, and no other."""
+    """Return the decisions of a search. The process keeps those of the last two searches."""
     with _SEARCHES_LOCK:
         found = _SEARCHES.setdefault(search, KnownDecisions())
         for name in list(_SEARCHES)[:-2]:

@@ -59,19 +59,19 @@ def runs_here() -> bool:
 
 
 def take_turns(task: Callable[[Iterable[T]], Iterator[U]], batches: Iterable[T]) -> Iterator[U]:
-    """Yield what a task makes of its batches; only as many tasks compute at a time as there are processors.
+    """Yield the results of a task. At most as many tasks compute at a time as the machine has processors.
 
-    The engine begins all tasks of a query at once. Without this function, each holds the rows of a chunk in memory.
+    The engine starts all tasks of a query at once. Without this function, each task holds a chunk in memory.
 
     Parameters
     ----------
     task : callable
-        Makes the results of a task of its batches.
+        Yields the results of the batches it is given.
     batches : iterable
-        What the engine hands to the task. The task gives its turn away while it waits for it.
+        Input of the task. Another task may compute while this one waits for a batch.
     """
 
-    def waited() -> Iterator[T]:
+    def wait_for_batches() -> Iterator[T]:
         source = iter(batches)
         while True:
             _TURNS.release()
@@ -86,14 +86,14 @@ def take_turns(task: Callable[[Iterable[T]], Iterator[U]], batches: Iterable[T])
     _TURNS.acquire()
     computes = True
     try:
-        for made in task(waited()):
+        for made in task(wait_for_batches()):
             computes = False
             _TURNS.release()
             yield made
             _TURNS.acquire()
             computes = True
     finally:
-        if computes:  # not if the engine closes the task instead of reading on
+        if computes:  # False if the engine closes the task
             _TURNS.release()
 
 

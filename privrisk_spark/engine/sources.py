@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_type
 
-from privrisk_spark.engine.batches import CHUNK_ROWS, Batches, batches_behind
+from privrisk_spark.engine.batches import CHUNK_ROWS, Batches, find_batches
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.lake_tables import lake_tasks
 from privrisk_spark.engine.number_texts import INEXACT, as_double, exact_text
@@ -148,9 +148,9 @@ def scan(
         files = _plain_files(table, frame, wanted, size)
         if files is not None:
             return batches_of(spark, schema, files, wanted)
-        made = batches_behind(frame) if table.format.lower() == "csv" else None
+        made = find_batches(frame) if table.format.lower() == "csv" else None
         if made is not None:
-            return _chosen(made, wanted)
+            return _select_texts(made, wanted)
     chosen = {
         "text": lambda name: text(frame, name),
         "number": lambda name: as_double(column(name), frame.schema[name].dataType),
@@ -159,8 +159,8 @@ def scan(
     return Batches.of_frame(frame.select(*more, *[chosen[w.kind](w.name).alias(w.alias) for w in wanted]))
 
 
-def _chosen(rows: Batches, wanted: Sequence[Wanted]) -> Batches:
-    """Open the wanted columns of a CSV table whose lines tasks read, which are texts."""
+def _select_texts(rows: Batches, wanted: Sequence[Wanted]) -> Batches:
+    """Select the wanted columns of a CSV table whose lines tasks read; all are texts."""
     names, aliases = [want.name for want in wanted], [want.alias for want in wanted]
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

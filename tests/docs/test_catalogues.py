@@ -60,7 +60,7 @@ def test_an_example_is_accepted_and_has_no_key_of_another_part(name: str) -> Non
     assert isinstance(accepted, PARTS[name])
 
 
-def test_every_key_says_what_it_is() -> None:
+def test_policy_keys_have_descriptions() -> None:
     schema = Policy.model_json_schema(by_alias=True)
     types = schema["$defs"]
 

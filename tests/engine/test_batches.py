@@ -249,7 +249,7 @@ def test_of_frame_with_dots_and_backticks_in_names_keeps_them(spark: SparkSessio
 
 
 @pytest.mark.on_embedded("tasks of Spark are processes")
-def test_no_more_tasks_compute_at_once_than_there_are_processors(
+def test_take_turns_limits_tasks_to_the_number_of_processors(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Functions of a test are copied for a task, modules are not.
@@ -272,14 +272,14 @@ def test_no_more_tasks_compute_at_once_than_there_are_processors(
 
     schema = T.StructType([T.StructField("id", T.LongType())])
     made = Batches.of_parts(spark, range(6), read, schema)
-    # Tasks that wait for others give their turns away.
+    # Tasks wait for other tasks here.
     again = Batches.of_frame(made.frame().repartition(5)).then(after, schema).frame()
     assert again.join(made.frame(), "id").count() == 6 * 9
     assert 1 <= counted.most <= (os.cpu_count() or 1)
 
 
 @pytest.mark.on_embedded("tasks of Spark are processes")
-def test_tasks_that_fail_or_are_not_read_to_their_end_give_their_turns_back(spark: SparkSession) -> None:
+def test_take_turns_after_failed_and_closed_tasks_has_all_turns(spark: SparkSession) -> None:
     schema = T.StructType([T.StructField("id", T.LongType())])
 
     def read(number: int) -> Iterator[pa.Table]:

@@ -573,7 +573,7 @@ def test_read_what_the_embedded_engine_cannot_read_as_spark_is_refused(spark, tm
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
-def test_storage_of_one_column_changes_no_other(spark, tmp_path, kind):
+def test_scan_with_a_dictionary_column_converts_the_others(spark, tmp_path, kind):
     """The embedded engine reads dictionaries by a path of its own."""
     columns = {
         "g": pa.array(["a", "b", "a"]).cast(kind),

@@ -1,4 +1,4 @@
-"""One decision per record, whoever made it: a search of its lattice, or a rule."""
+"""One decision per record, whoever combine it: a search of its lattice, or a rule."""
 
 from __future__ import annotations
 
@@ -73,23 +73,25 @@ class Decisions:
     gap: FloatArray | None = None
     history: AfterHistory | None = None
 
-    def taken(self, rows: LongArray) -> Decisions:
+    def take(self, rows: LongArray) -> Decisions:
         """Return the decisions of some of the records."""
-        found: Decisions = _each(Decisions, [self], lambda one: one[0][rows])
+        found: Decisions = _combine(Decisions, [self], lambda one: one[0][rows])
         return found
 
     @classmethod
-    def joined(cls, parts: Sequence[Decisions]) -> Decisions:
-        """Return decisions of one search one after the other; at least one part."""
-        found: Decisions = _each(Decisions, parts, np.concatenate)
+    def join(cls, parts: Sequence[Decisions]) -> Decisions:
+        """Concatenate decisions of one search; at least one part."""
+        found: Decisions = _combine(Decisions, parts, np.concatenate)
         return found
 
 
-def _each(kind: type[Any], parts: Sequence[Any], made: Callable[[Sequence[Any]], Any]) -> Any:
-    """Make each array of a result from those of the parts."""
+def _combine(kind: type[Any], parts: Sequence[Any], combine: Callable[[Sequence[Any]], Any]) -> Any:
+    """Combine each array of the parts."""
     found = {}
     for field in fields(kind):
         values = [getattr(part, field.name) for part in parts]
-        nested = isinstance(values[0], AfterHistory)
-        found[field.name] = None if values[0] is None else _each(AfterHistory, values, made) if nested else made(values)
+        if isinstance(values[0], AfterHistory):
+            found[field.name] = _combine(AfterHistory, values, combine)
+        else:
+            found[field.name] = None if values[0] is None else combine(values)
     return kind(**found)

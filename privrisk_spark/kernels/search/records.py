@@ -69,7 +69,7 @@ def kinds_of(
 def kind_keys(
     disclosure: Disclosure, attacker: Attacker, codes: IntArray, history: LevelArray | None = None
 ) -> tuple[LongArray, int] | None:
-    """Number the kinds of records without weights of their own, in the same way whatever others are given.
+    """Number the kinds of records that have no personal weights. A number does not depend on the other records.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def kind_keys(
 def _numbers(
     disclosure: Disclosure, attacker: Attacker, codes: IntArray, history: LevelArray | None
 ) -> Iterator[tuple[LongArray, int]]:
-    """What decides of each attribute of each record, as a number, and above all of these."""
+    """Yield a number per record for each attribute, equal if values are decided equally, and a bound above it."""
     for i in range(codes.shape[1]):
         tables = [disclosure.alike[i], *(counts.alike[i] for counts in attacker.possible)]
         kind_of_code = distinct_rows(tables)[1]

@@ -108,7 +108,7 @@ def decide(
     decided, kind = decide_kinds(
         disclosure, search, attacker, codes, personal=personal, record_weight=record_weight, history=history
     )
-    own = decided.taken(kind)
+    own = decided.take(kind)
     nodes = [disclosure.disclosed(i, codes[:, i], own.levels[:, i]) for i in range(codes.shape[1])]
     return replace(own, nodes=np.column_stack(nodes))
 

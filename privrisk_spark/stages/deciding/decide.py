@@ -116,7 +116,7 @@ def deciding(
                 rows = first[places]
                 past = None if out is None else out[rows]
                 made, of = decide_kinds(disclosure, search, dictionaries, codes[rows], history=past)
-                return made.taken(of)
+                return made.take(of)
 
             decisions = known_decisions(name).decide(keys[first], decide_new)
         disclosed = tuple(disclosure.disclosed(i, codes[:, i], decisions.levels[:, i][kind]) for i in range(k))

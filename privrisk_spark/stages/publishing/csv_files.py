@@ -35,7 +35,7 @@ _FILE: Final = "file"
 _PLACE: Final = "place"
 
 _LINES: Final = 2**14
-"""Lines that are joined at once."""
+"""Number of lines that are joined at once."""
 
 
 def write_csv_files(
@@ -59,12 +59,12 @@ def write_csv_files(
     """
     is_text = [isinstance(field.dataType, T.StringType) for field in release.schema.fields[1:]]
     if not all(is_text):
-        release = _collect_written(scratch, release, is_text)
+        release = _collect_texts(scratch, release, is_text)
 
     def lines(table: pa.Table) -> Iterator[pa.Array]:
-        """Lines of the rows of a table, some at once."""
+        """Yield the lines of a table in arrays."""
         columns = [
-            _fields_of(table.column(i + 1), first=i == 0, quote_formulas=quote_formulas)
+            _format_texts(table.column(i + 1), first=i == 0, quote_formulas=quote_formulas)
             if text
             else dictionary_of(table.column(i + 1))
             for i, text in enumerate(is_text)
@@ -87,15 +87,15 @@ def write_csv_files(
     return release.then(step, PARTS)
 
 
-def _collect_written(scratch: Scratch, release: Batches, is_text: Sequence[bool]) -> Batches:
-    """Return RELEASE with the fields of its other values, as the engine writes them.
+def _collect_texts(scratch: Scratch, release: Batches, is_text: Sequence[bool]) -> Batches:
+    """Return RELEASE with its numbers, dates and other values as texts, which the engine writes.
 
-    The embedded engine hands rows from one task to another, so each has its place in its file beside it.
+    The embedded engine moves rows to other tasks, so a column keeps the place of each row in its file.
     """
     fields = [T.StructField(f"c{i}", field.dataType) for i, field in enumerate(release.schema.fields[1:])]
     directory, spark = scratch.directory("fields"), scratch.spark
 
-    def placed(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    def add_places(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         rows: Counter[int] = Counter()
         for table in tables:
             if table.num_rows:
@@ -103,7 +103,7 @@ def _collect_written(scratch: Scratch, release: Batches, is_text: Sequence[bool]
                 yield table.append_column(_PLACE, pa.array(np.arange(rows[number], rows[number] + n)))
                 rows[number] += n
 
-    def kept(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    def write_fields(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
             for number in table.column(_FILE).unique().to_pylist():
                 part = table.filter(compute.equal(table.column(_FILE), number))
@@ -112,29 +112,29 @@ def _collect_written(scratch: Scratch, release: Batches, is_text: Sequence[bool]
     def read(names: Sequence[str]) -> Iterator[pa.Table]:
         tables = [read_ipc(directory, name) for name in names]
         for begin in range(0, sum(table.num_rows for table in tables), CHUNK_ROWS):
-            some = [_between(table, begin, begin + CHUNK_ROWS) for table in tables]
+            some = [_select_places(table, begin, begin + CHUNK_ROWS) for table in tables]
             yield together(some).sort_by(_PLACE).drop_columns([_PLACE])
 
-    numbered = release.then(placed, T.StructType([*release.schema.fields, T.StructField(_PLACE, T.LongType())]))
+    numbered = release.then(add_places, T.StructType([*release.schema.fields, T.StructField(_PLACE, T.LongType())]))
     written = [field.name if text else csv_line([field]) for field, text in zip(fields, is_text, strict=True)]
     frame = numbered.frame().toDF(_FILE, *(field.name for field in fields), _PLACE).select(_FILE, *written, _PLACE)
     parts: defaultdict[int, list[str]] = defaultdict(list)
-    for part in scratch.collect_parts(Batches.of_frame(frame).then(kept, PARTS)):
+    for part in scratch.collect_parts(Batches.of_frame(frame).then(write_fields, PARTS)):
         parts[part["file"]].append(part["name"])
     texts = T.StructType([frame.schema[0], *(T.StructField(field.name, T.StringType()) for field in fields)])
     return Batches.of_parts(spark, [parts[number] for number in sorted(parts)], read, texts)
 
 
-def _between(table: pa.Table, begin: int, end: int) -> pa.Table:
-    """Rows whose places are in a range."""
+def _select_places(table: pa.Table, begin: int, end: int) -> pa.Table:
+    """Return the rows whose places are in a range."""
     place = table.column(_PLACE)
     return table.filter(compute.and_(compute.greater_equal(place, begin), compute.less(place, end)))
 
 
-def _fields_of(values: pa.ChunkedArray, *, first: bool, quote_formulas: bool) -> tuple[pa.Array, pa.Array]:
-    """Distinct fields of texts, and the place of each row's among them.
+def _format_texts(values: pa.ChunkedArray, *, first: bool, quote_formulas: bool) -> tuple[pa.Array, pa.Array]:
+    """Return the distinct fields of texts, and the position of each row's field among them.
 
-    A missing text is nothing, one of no letters two quotes. A line must be no comment.
+    A missing text is an empty field, an empty text is two quotes. ``#`` in the first column would start a comment.
     """
     distinct, place = dictionary_of(values)
     texts = with_quoted_formulas(distinct) if quote_formulas else distinct

@@ -209,8 +209,8 @@ def recoded(frame: DataFrame, policy: Policy) -> DataFrame:
     faults = [fault for name, recoding in asked.items() for fault in _unfit(name, kinds[name], recoding)]
     if faults:
         raise SchemaError(faults)
-    # A formula has its argument many times over, and theirs multiply: each step is a projection of its own.
-    bounded = _replaced(frame, {name: _bounded(column(name), kinds[name], one) for name, one in asked.items()})
+    # A formula repeats its argument, so nested formulas grow exponentially. Each step is a projection instead.
+    bounded = _replace(frame, {name: _bound(column(name), kinds[name], one) for name, one in asked.items()})
     longest = "_" * max(map(len, frame.columns))
     rounded = {name: f"{longest}{i}" for i, name in enumerate(asked) if asked[name].round is not None}
     texts = [
@@ -218,19 +218,19 @@ def recoded(frame: DataFrame, policy: Policy) -> DataFrame:
         for name, to in rounded.items()
         if isinstance(kinds[name], INEXACT)
     ]
-    decimals = [_decimal(column(name), kinds[name], f"{to}t").alias(to) for name, to in rounded.items()]
+    decimals = [_as_decimal(column(name), kinds[name], f"{to}t").alias(to) for name, to in rounded.items()]
     exact = bounded.select("*", *texts).select("*", *decimals)
     values = {
         name: _rounded(column(name), kinds[name], one.round, F.col(rounded[name]))
         if one.round is not None
-        else _labelled(column(name), kinds[name], one)
+        else _label(column(name), kinds[name], one)
         for name, one in asked.items()
     }
-    return _replaced(exact, values).select(*map(column, frame.columns))
+    return _replace(exact, values).select(*map(column, frame.columns))
 
 
-def _replaced(frame: DataFrame, values: Mapping[str, Column]) -> DataFrame:
-    """Return a frame with other values in some columns."""
+def _replace(frame: DataFrame, values: Mapping[str, Column]) -> DataFrame:
+    """Return a frame with new values in some columns."""
     return frame.select(*[computed(values[name], name) if name in values else column(name) for name in frame.columns])
 
 
@@ -282,8 +282,8 @@ def _literal(number: Decimal, kind: T.DataType | None = None) -> Column:
     return F.lit(format(number, "f")).cast(T.DecimalType(max(digits, places, 1), places))
 
 
-def _bounded(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
-    """Value within its bounds; NaN is missing."""
+def _bound(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
+    """Return a value within its bounds. NaN is missing."""
     value = present(value, kind)
     bottom, top = recoding.bottom_code, recoding.top_code
     if bottom is not None:
@@ -295,8 +295,8 @@ def _bounded(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
     return value
 
 
-def _labelled(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
-    """Value as the label of its interval, if intervals are asked for."""
+def _label(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
+    """Return the label of the interval of a value, or the value if there are no intervals."""
     if not recoding.intervals:
         return value
     below, *others = interval_labels(recoding.intervals)
@@ -306,8 +306,8 @@ def _labelled(value: Column, kind: T.DataType, recoding: Recoding) -> Column:
     return labelled.when(value.isNotNull(), F.lit(others[-1]))
 
 
-def _decimal(value: Column, kind: T.DataType, text: str) -> Column:
-    """Value as a decimal that is rounded exactly; of a floating-point number, the text of it is in another column."""
+def _as_decimal(value: Column, kind: T.DataType, text: str) -> Column:
+    """Return a value as a decimal. ``text`` is the column with the text of a floating-point number."""
     if isinstance(kind, INEXACT):
         # By its binary value 0.35 is less than halfway from 0.3 to 0.4.
         return plain_text(F.col(text)).try_cast(T.DecimalType(30, 12))

@@ -551,7 +551,7 @@ def test_what_is_concluded_is_what_was_decided(spark, tmp_path):
 
 
 def made_up(keys: npt.NDArray[np.int64]) -> Decisions:
-    """A decision that tells its key."""
+    """Return a decision whose arrays depend on the key."""
     number = keys.astype(float)
     return Decisions(
         levels=np.column_stack([keys % 5, keys % 3]).astype(np.int8),
@@ -564,7 +564,7 @@ def made_up(keys: npt.NDArray[np.int64]) -> Decisions:
 @hypothesis.given(
     st.lists(st.lists(st.integers(0, 40), min_size=1, unique=True).map(sorted), min_size=1), st.sampled_from([5, 1000])
 )
-def test_kinds_that_come_again_are_decided_once(chunks: list[list[int]], most: int) -> None:
+def test_known_decisions_of_overlapping_chunks_are_made_once(chunks: list[list[int]], most: int) -> None:
     known, asked = KnownDecisions(), Counter[int]()
     for chunk in chunks:
         keys = np.array(chunk, dtype=np.int64)
@@ -574,7 +574,7 @@ def test_kinds_that_come_again_are_decided_once(chunks: list[list[int]], most: i
             return made_up(keys[places])
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("privrisk_spark.engine.decided.MOST_KNOWN", most)
+            patch.setattr("privrisk_spark.engine.decided.MAX_KNOWN", most)
             found, wanted = known.decide(keys, decide_some), made_up(keys)
         for name in ("levels", "nodes", "risk", "risk_before", "utility", "consistent", "consistent_before"):
             np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
@@ -586,7 +586,7 @@ def test_kinds_that_come_again_are_decided_once(chunks: list[list[int]], most: i
         assert set(asked.values()) == {1}
 
 
-def test_chunks_of_a_process_share_their_decisions(spark, tmp_path, monkeypatch):
+def test_deciding_of_several_chunks_shares_decisions(spark, tmp_path, monkeypatch):
     policy = policy_for(next(problem for problem in PROBLEMS if not columns_of(policy_for(problem)).n))
     frame = layouts(spark, ROWS, SCHEMA)[0]
     hierarchies = collect_hierarchies(policy, frame, None)

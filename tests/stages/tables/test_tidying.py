@@ -268,8 +268,8 @@ def test_numbers_are_rounded_to_the_nearest_multiple(spark):
 
 
 @pytest.mark.on_embedded("Spark without Connect sends no plans")
-def test_plans_of_rounded_numbers_stay_small(spark):
-    """A formula that names its argument five times, four deep, would be 600 KB for each column and take seconds."""
+def test_recoded_with_round_makes_a_small_plan(spark):
+    """Nested formulas would take 650 KB for each column, and seconds."""
     frame = recoding("double", [0.15], spark, bottom_code=0, top_code=900, round=0.1)
     assert frame._plan.to_proto(spark.client).ByteSize() < 50_000
     assert frame.columns == ["x", "q"]
