@@ -264,7 +264,7 @@ def _join(
 ) -> tuple[LongArray, tuple[Decisions, ...]]:
     """Concatenate the keys and the decisions of two parts."""
     parts = (*one[1], *other[1])
-    return np.concatenate([one[0], other[0]]), (Decisions.join(parts),) if parts else ()
+    return np.concatenate([one[0], other[0]]), (Decisions.concatenate(parts),) if parts else ()
 
 
 def known_decisions(search: str) -> KnownDecisions:

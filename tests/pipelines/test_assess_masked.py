@@ -60,11 +60,12 @@ def masked(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pat
             "team": {"role": "insensitive"},
         },
         "assess": {"special_uniques": None, "adversary": None, "records": False},
-        "guarantee": {"kind": "masked"},
+        "guarantee": {"kind": "masked", "key": "env:MASKING_KEY"},
         "output": {"path": str(root / "out"), "vault": str(root / "vault")},
     }
     (root / "policy.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
-    with production_batches(spark):
+    with production_batches(spark), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MASKING_KEY", "ab" * 32)
         ran = release(str(root / "policy.yaml"), root=root)
     assert ran.code == 0, ran.err
     return root

@@ -79,7 +79,7 @@ class Decisions:
         return found
 
     @classmethod
-    def join(cls, parts: Sequence[Decisions]) -> Decisions:
+    def concatenate(cls, parts: Sequence[Decisions]) -> Decisions:
         """Concatenate decisions of one search; at least one part."""
         found: Decisions = _combine(Decisions, parts, np.concatenate)
         return found
