@@ -46,9 +46,10 @@ test-fast: machine-code
 java:
 	@java -version >/dev/null 2>&1 || { echo "Java 17 or 21 is needed on the PATH for tests on Spark."; exit 1; }
 
-# What the tests run compiled: once for each state of the sources, so that no two processes compile the same.
+# The tests and what they run compiled: once for each state of the sources, so that no two processes compile the same.
 machine-code: $(VENV)/ready
 	PYTHONPATH=. $(BIN)/python tests/machine_code.py
+	$(BIN)/python -m pytest -qq --collect-only >/dev/null
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

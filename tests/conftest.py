@@ -37,6 +37,10 @@ settings.register_profile("ci", deadline=None, derandomize=True, suppress_health
 settings.load_profile("ci")
 
 
+# Each of several processes would compile every test module anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Before any module with compiled functions is imported; workers of Spark and started programs inherit it.
 MACHINE_CODE = machine_code.keep()
 
@@ -77,9 +81,13 @@ def without_spark(config: pytest.Config) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Where no Spark is wanted, files that would import it are not even read."""
-    if without_spark(config) and collection_path.name.startswith("test_") and needs_spark(collection_path):
-        return True
+    """Skip files without a test that is asked for: importing all of them takes half a minute."""
+    if not collection_path.name.startswith("test_"):
+        return None
+    if without_spark(config):
+        return needs_spark(collection_path) or None
+    if config.option.markexpr.startswith("on_spark"):
+        return "on_spark" not in collection_path.read_text() or None
     return None
 
 

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PLACES = (ROOT, ROOT / "tests")
-"""Where pytest lets modules be imported from."""
+
+
+def _modules() -> dict[str, Path]:
+    """Sources of the project by the names that pytest lets them be imported by."""
+    found = {}
+    for place in (ROOT, ROOT / "tests"):
+        for directory, below, files in os.walk(place):
+            below[:] = [name for name in below if not name.startswith(".") and name != "build"]
+            package = Path(directory).relative_to(place).parts
+            for file in files:
+                if file.endswith(".py"):
+                    parts = package if file == "__init__.py" else (*package, file[:-3])
+                    found[".".join(parts)] = Path(directory, file)
+    return found
+
+
+MODULES = _modules()
 
 
 _TEXT = re.compile(r'("""|\'\'\').*?\1', re.DOTALL)
@@ -30,12 +46,8 @@ def _named(file: Path) -> frozenset[str]:
 def _files(name: str) -> tuple[Path, ...]:
     """Sources of the project that an import of a module runs: the module's and those of the packages it is in."""
     parts = name.split(".")
-    found = []
-    for place in PLACES:
-        for n in range(1, len(parts) + 1):
-            at = place.joinpath(*parts[:n])
-            found += [file for file in (at / "__init__.py", at.with_suffix(".py")) if file.is_file()]
-    return tuple(found)
+    names = (".".join(parts[:n]) for n in range(1, len(parts) + 1))
+    return tuple(MODULES[name] for name in names if name in MODULES)
 
 
 @cache
