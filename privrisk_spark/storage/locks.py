@@ -13,9 +13,9 @@ from typing import Final
 from privrisk_spark.errors import BusyError, ConfigError, EngineError, Fault
 from privrisk_spark.storage.permissions import PRIVATE_FILE
 
-__all__ = ["is_locked", "locked", "taken"]
+__all__ = ["LOCK", "is_locked", "locked", "taken"]
 
-_NAME: Final = ".lock"
+LOCK: Final = ".lock"
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def locked(directory: Path, key: str) -> Iterator[None]:
     ConfigError, EngineError
         If there is a link in its place, or it cannot be made.
     """
-    path = directory / _NAME
+    path = directory / LOCK
     try:
         lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, PRIVATE_FILE)
     except OSError as error:
@@ -64,7 +64,7 @@ def locked(directory: Path, key: str) -> Iterator[None]:
 def is_locked(directory: Path) -> bool:
     """Tell whether a process holds the directory by :func:`locked`."""
     try:
-        with (directory / _NAME).open() as lock:
+        with (directory / LOCK).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False

@@ -10,6 +10,7 @@ from typing import Any, Final
 from privrisk_spark.errors import Fault, PlaceError
 from privrisk_spark.storage.documents import sync, write_text
 from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.locks import LOCK, locked
 from privrisk_spark.storage.objects import ObjectStore, opened
 from privrisk_spark.storage.permissions import make_private, make_public
 
@@ -19,8 +20,8 @@ MARKER: Final = ".privrisk.json"
 """File that marks a place of ours. It is written before anything else."""
 
 _PROBE: Final = ".reach-"
-_EMPTY: Final = ("lost+found",)
-"""Names in the root of an empty file system."""
+_EMPTY: Final = ("lost+found", LOCK)
+"""Names in the root of an empty file system, and in a directory that another process marks now."""
 
 _NOTE: Final = "privrisk replaces and removes files here. Keep no other files in this place."
 
@@ -68,6 +69,8 @@ def claim(place: Location, key: str, kind: str, *, public: bool = False, make: b
     ------
     PlaceError, ConfigError
         If it is not ours, or cannot be a directory.
+    BusyError
+        If another process marks it or is at work on it.
     InputError, EngineError
         If it cannot be written.
     """
@@ -81,8 +84,10 @@ def claim(place: Location, key: str, kind: str, *, public: bool = False, make: b
         return
     (make_public if public else make_private)(directory, key)
     if not (directory / MARKER).exists():
-        write_text(directory / MARKER, marker_text(kind), published=0.0 if public else None)
-        sync(directory)
+        # A run that holds the directory removes the drafts that it finds.
+        with locked(directory, key):
+            write_text(directory / MARKER, marker_text(kind), published=0.0 if public else None)
+            sync(directory)
 
 
 def is_marked(directory: Path) -> bool:

@@ -9,9 +9,10 @@ from uuid import uuid4
 import pytest
 
 from benchmarks.s3_server import BUCKET
-from privrisk_spark.errors import PlaceError
+from privrisk_spark.errors import BusyError, PlaceError
 from privrisk_spark.storage import ownership
 from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.locks import locked
 from privrisk_spark.storage.objects import ObjectStore
 from privrisk_spark.storage.ownership import MARKER, claim, refuse_foreign
 
@@ -76,6 +77,16 @@ def test_claim_marker_has_the_rights_of_its_place(tmp_path: Path, public: bool, 
     claim(Location("file", "", str(made)), "output.path", "releases", public=public)
     assert [stat.S_IMODE(one.stat().st_mode) for one in (made, made / MARKER)] == [directory, file]
     assert ((made / MARKER).stat().st_mtime == 0) == public, "no reader learns when the first run began"
+
+
+def test_claim_of_a_directory_that_another_run_marks_raises_busy(tmp_path: Path) -> None:
+    """The other run would remove the draft of the marker."""
+    place = Location("file", "", str(tmp_path))
+    with locked(tmp_path, "out"), pytest.raises(BusyError, match="another run is at work"):
+        claim(place, "out", "release")
+    claim(place, "out", "release")
+    with locked(tmp_path, "out"):
+        claim(place, "out", "release")
 
 
 def test_claim_without_make_leaves_a_missing_directory_missing(tmp_path: Path) -> None:
