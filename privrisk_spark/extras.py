@@ -9,6 +9,7 @@ from privrisk_spark.errors import InputError
 _EXTRAS = {
     "deltalake": "delta",
     "dp_accounting": "private",
+    "hdfs_native": "hdfs",
     "matplotlib": "charts",
     "obstore": "objects",
     "psycopg": "postgres",

@@ -317,14 +317,14 @@ KINDS = (
     Kind(
         "the vault on a file system that is not known",
         2,
-        "output.vault: is on a file system ('hdfs') that is not available",
-        lambda root: policy(f"{root}/vault", "hdfs://name/vault")(root),
+        "output.vault: is on a file system ('dbfs') that is not available",
+        lambda root: policy(f"{root}/vault", "dbfs://name/vault")(root),
     ),
     Kind(
         "the output on a file system that is not known",
         2,
-        "output.path: is on a file system ('hdfs') that is not available",
-        lambda root: policy(f"{root}/out", "hdfs://name/out")(root),
+        "output.path: is on a file system ('dbfs') that is not available",
+        lambda root: policy(f"{root}/out", "dbfs://name/out")(root),
     ),
     Kind(
         "a lock that is a link",

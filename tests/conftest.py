@@ -160,6 +160,16 @@ def azure() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URI of a name node on loopback."""
+    import hadoop_cluster
+
+    with hadoop_cluster.cluster(tmp_path_factory.mktemp("hadoop")) as found, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HADOOP_USER_NAME", found.environment["HADOOP_USER_NAME"])
+        yield found.uri
+
+
+@pytest.fixture(scope="session")
 def google(endpoint: str) -> Iterator[None]:
     """What Google's storage asks of a client."""
     with google_server.server(GOOGLE, endpoint):

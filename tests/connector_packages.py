@@ -1,4 +1,4 @@
-"""Spark's own connectors for lake tables, from Maven, a Spark they fit and the oldest: which ones, how they are had.
+"""Packages of Maven for tests: connectors of Spark for lake tables, Hadoop, and other versions of Spark.
 
 ``python tests/connector_packages.py DIRECTORY``, which is what ``make .venv/connectors`` does. It needs ``mvn``.
 """
@@ -24,6 +24,24 @@ ICEBERG = {
 }
 """Of Iceberg's, which is there for Spark 4.1 at the newest; in Spark 4.2 its classes do not load."""
 
+HADOOP = {
+    "org.apache.hadoop:hadoop-client-minicluster:3.5.0": (
+        "06772d24529e59939915979b3edba204d367750ef7dc5120411f35221dd4818c"
+    ),
+    "org.junit.jupiter:junit-jupiter-api:5.13.4": "d1bb81abfd9e03418306b4e6a3390c8db52c58372e749c2980ac29f0c08278f1",
+    "org.junit.platform:junit-platform-commons:1.13.4": (
+        "1c25ca641ebaae44ff3ad21ca1b2ef68d0dd84bfeb07c4805ba7840899b77408"
+    ),
+    "org.opentest4j:opentest4j:1.3.0": "48e2df636cab6563ced64dcdff8abb2355627cb236ef0bf37598682ddf742f1b",
+    "org.apiguardian:apiguardian-api:1.1.2": "b509448ac506d607319f182537f0b35d71007582ec741832a1f111e5b5b70b38",
+    "org.mockito:mockito-core:4.11.0": "4b909690cab288c761eb94c0bf0e814496cf3921d8affac84cd87774530351e5",
+    "junit:junit:4.13.2": "8e495b634469d64fb8acfa3495a065cbacc8a0fff55ce1e31007be4c16dc57d3",
+    "org.bouncycastle:bcpkix-jdk18on:1.78.1": "4b48ea084e5232b9d79ebca1887b9de037b124931807cd60710748c2aee08cc9",
+    "org.bouncycastle:bcprov-jdk18on:1.78.1": "add5915e6acfc6ab5836e1fd8a5e21c6488536a8c1f21f386eeb3bf280b702d7",
+    "org.bouncycastle:bcutil-jdk18on:1.78.1": "d9fa56f97b0f761ce3bc8d9d74c5d7137a987bf5bd3abfe1003f9bafa45a1d2f",
+}
+"""Of the cluster of HDFS and YARN that tests start; with the jars of Spark."""
+
 SPARK_OF_ICEBERG = "pyspark==4.1.4 --hash=sha256:bcbd5e18690cf79d438e97210ad06fb8d451a251bb77becc2b0418868d2acd73"
 
 SPARKS = {
@@ -48,7 +66,7 @@ def fetch(directory: Path) -> None:
     part = directory.with_name(f"{directory.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    for coordinates, digest in {**DELTA, **ICEBERG}.items():
+    for coordinates, digest in {**DELTA, **ICEBERG, **HADOOP}.items():
         copy = [
             "mvn",
             "-B",

@@ -88,10 +88,8 @@ def iceberg(directory: Path) -> Iterator[Connector]:
         yield found
 
 
-@contextmanager
-def _session(
-    directory: Path, jars: Mapping[str, str], settings: Mapping[str, str], environment: Mapping[str, str]
-) -> Iterator[Connector]:
+def find_jars(jars: Mapping[str, str]) -> list[Path]:
+    """Return the files of jars; without them the test is skipped, or fails where they are required."""
     files = [PLACE / jar(coordinates) for coordinates in jars]
     missing = [file for file in files if not file.is_file()]
     if missing:
@@ -99,6 +97,14 @@ def _session(
         if "connectors" in os.environ.get("PRIVRISK_REQUIRE", "").split(","):
             pytest.fail(reason)
         pytest.skip(reason)
+    return files
+
+
+@contextmanager
+def _session(
+    directory: Path, jars: Mapping[str, str], settings: Mapping[str, str], environment: Mapping[str, str]
+) -> Iterator[Connector]:
+    files = find_jars(jars)
     packages = os.pathsep.join([*environment.get("PYTHONPATH", "").split(os.pathsep), str(ROOT)]).lstrip(os.pathsep)
     given = {
         "spark.jars": ",".join(map(str, files)),

@@ -23,7 +23,7 @@ from typing import Final
 from privrisk_spark.errors import BudgetError, EngineError, InputError
 from privrisk_spark.storage.documents import read_text
 from privrisk_spark.storage.key_files import KeyFiles, key_files
-from privrisk_spark.storage.objects import ObjectStore
+from privrisk_spark.storage.store import RemoteStore
 
 __all__ = ["KEY_BYTES", "VaultKey", "destroy_key", "history_key", "key_commitment", "pin_snapshot", "release_key"]
 
@@ -51,14 +51,14 @@ class VaultKey:
 
     Attributes
     ----------
-    vault : Path or ObjectStore
+    vault : Path or RemoteStore
         The vault's directory, or the store it is in.
     run_id : str
     reference, lineage : str or None
         As `release_key` has them.
     """
 
-    vault: Path | ObjectStore
+    vault: Path | RemoteStore
     run_id: str
     reference: str | None = None
     lineage: str | None = None
@@ -97,7 +97,7 @@ def key_commitment(key: bytes, *, lineage: str, run_id: str) -> str:
 
 
 def release_key(
-    vault: str | Path | ObjectStore,
+    vault: str | Path | RemoteStore,
     run_id: str,
     *,
     reference: str | None = None,
@@ -108,7 +108,7 @@ def release_key(
 
     Parameters
     ----------
-    vault : str, pathlib.Path or ObjectStore
+    vault : str, pathlib.Path or RemoteStore
         The vault's directory, or the store it is in.
     run_id : str
         The run: letters, digits and ``. _ : + @ = -``, at most 200, beginning with a letter or digit.
@@ -169,7 +169,7 @@ def release_key(
             return _read_key(files, name, run_id)
 
 
-def history_key(vault: Path | ObjectStore, *, draw: bool) -> bytes:
+def history_key(vault: Path | RemoteStore, *, draw: bool) -> bytes:
     """Return the key of a vault under which it keeps digests of record ids, in place of the ids.
 
     It stays as long as the vault: later releases find the records of earlier ones by it. Without it nobody can tell
@@ -177,7 +177,7 @@ def history_key(vault: Path | ObjectStore, *, draw: bool) -> bytes:
 
     Parameters
     ----------
-    vault : Path or ObjectStore
+    vault : Path or RemoteStore
         The vault's directory, or the store it is in.
     draw : bool
         Whether to draw the key if there is none.
@@ -198,12 +198,12 @@ def history_key(vault: Path | ObjectStore, *, draw: bool) -> bytes:
     return key
 
 
-def pin_snapshot(vault: str | Path | ObjectStore, run_id: str, snapshot: str) -> None:
+def pin_snapshot(vault: str | Path | RemoteStore, run_id: str, snapshot: str) -> None:
     """Bind a run to the content it first read; a run on other content is another release.
 
     Parameters
     ----------
-    vault : str, pathlib.Path or ObjectStore
+    vault : str, pathlib.Path or RemoteStore
         The vault's directory, or the store it is in.
     run_id : str
         The run.
@@ -235,12 +235,12 @@ def pin_snapshot(vault: str | Path | ObjectStore, run_id: str, snapshot: str) ->
         )
 
 
-def destroy_key(vault: str | Path | ObjectStore, run_id: str, *, lineage: str | None = None) -> bool:
+def destroy_key(vault: str | Path | RemoteStore, run_id: str, *, lineage: str | None = None) -> bool:
     """Overwrite and remove the drawn key of a run, once its release is committed.
 
     Parameters
     ----------
-    vault : str, pathlib.Path or ObjectStore
+    vault : str, pathlib.Path or RemoteStore
         The vault's directory, or the store it is in.
     run_id : str
         The run.

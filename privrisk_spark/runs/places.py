@@ -15,8 +15,9 @@ from privrisk_spark.storage import directories, ownership, permissions
 from privrisk_spark.storage.documents import read, write_json, write_text
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.locks import locked
-from privrisk_spark.storage.objects import ObjectStore, opened
+from privrisk_spark.storage.opening import open_remote
 from privrisk_spark.storage.scratch import SCRATCH, clear, sweep
+from privrisk_spark.storage.store import RemoteStore
 from privrisk_spark.storage.temporary import held_directory, of_this_user
 
 __all__ = ["SPARK_LOG", "DirectoryPlace", "ResultPlace", "StorePlace", "result_place", "slug_of"]
@@ -232,8 +233,8 @@ class StorePlace:
         return str(self.location)
 
     @property
-    def _store(self) -> ObjectStore:
-        return opened(self.location)
+    def _store(self) -> RemoteStore:
+        return open_remote(self.location)
 
     @property
     def address(self) -> str:

@@ -36,9 +36,9 @@ from privrisk_spark.storage import directories, ownership, permissions
 from privrisk_spark.storage.documents import read, state_of, sync, write_json
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.locks import locked
-from privrisk_spark.storage.objects import ObjectStore, opened
+from privrisk_spark.storage.opening import open_remote
 from privrisk_spark.storage.scratch import SCRATCH, sweep
-from privrisk_spark.storage.store import Entry
+from privrisk_spark.storage.store import Entry, RemoteStore
 from privrisk_spark.storage.temporary import held_directory, of_this_user
 
 __all__ = [
@@ -90,7 +90,7 @@ class Vault(Protocol):
         """Directory of this machine in which a run that holds the vault puts what is private."""
 
     @property
-    def keys(self) -> Path | ObjectStore:
+    def keys(self) -> Path | RemoteStore:
         """What :mod:`privrisk_spark.runs.keystore` keeps keys in."""
 
     @property
@@ -197,7 +197,7 @@ class DirectoryVault:
         return Location("file", "", str(self.path))
 
     @property
-    def keys(self) -> Path | ObjectStore:
+    def keys(self) -> Path | RemoteStore:
         """The directory."""
         return self.path
 
@@ -307,13 +307,13 @@ class StoreVault:
         return of_this_user("privrisk-vault", name)
 
     @property
-    def keys(self) -> Path | ObjectStore:
+    def keys(self) -> Path | RemoteStore:
         """The store."""
         return self._store
 
     @property
-    def _store(self) -> ObjectStore:
-        return opened(self.location)
+    def _store(self) -> RemoteStore:
+        return open_remote(self.location)
 
     @property
     def status(self) -> Path | Location:
@@ -465,10 +465,10 @@ class StoreVault:
             place = locate(json.loads(self.read(note) or b"{}")["scratch"], key="run.scratch")
             if not place.remote or f"{place.path.rpartition('/')[2]}.json" != note.rpartition("/")[2].lstrip("."):
                 raise InputError(f"'{note}' names something else than the run's own directory; remove it.")
-            entries = list(opened(place).entries())
+            entries = list(open_remote(place).entries())
             if entries and StoreVault(place)._now() - max(entry.modified for entry in entries) <= _DEAD:
                 return
-            opened(place).remove(*(entry.name for entry in entries))
+            open_remote(place).remove(*(entry.name for entry in entries))
             self._store.remove(note)
         except (EngineError, InputError, OSError, ValueError, KeyError, TypeError) as error:
             _LOG.warning("output.vault: what a run that died left in run.scratch could not be removed. %s", error)

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
 from privrisk_spark.storage.locations import Location
-from privrisk_spark.storage.objects import opened
+from privrisk_spark.storage.opening import open_remote
 from privrisk_spark.storage.store import StorageError
 from privrisk_spark.storage.table_files import opened as open_local
 
@@ -61,7 +61,7 @@ class ObjectFile:
             file where another read those of its successor.
         """
         try:
-            return opened(self.root).open(self.key, self.version)
+            return open_remote(self.root).open(self.key, self.version)
         except FileNotFoundError:
             if not self.version:
                 raise
@@ -147,7 +147,7 @@ def files_below(table: Location) -> list[ObjectFile]:
     table : Location
         In an object store.
     """
-    store = opened(table)
+    store = open_remote(table)
     listed = list(store.entries())
     directories = {name for entry in listed for name in _above(entry.name)}
     found = [
@@ -161,7 +161,7 @@ def files_below(table: Location) -> list[ObjectFile]:
     if found or not table.path:
         return found
     root, name = table.above
-    alone = opened(root).find(name)
+    alone = open_remote(root).find(name)
     return [] if alone is None else [ObjectFile(root, name, alone.size, alone.modified, alone.version)]
 
 

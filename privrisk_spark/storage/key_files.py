@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.storage.directories import make_missing
-from privrisk_spark.storage.objects import ObjectStore
+from privrisk_spark.storage.store import RemoteStore
 
 __all__ = ["KeyFiles", "key_files"]
 
@@ -45,22 +45,22 @@ class KeyFiles(Protocol):
         """Remove a file, on a disk overwritten with at least so many bytes before; False if there is none."""
 
 
-def key_files(vault: str | Path | ObjectStore) -> KeyFiles:
+def key_files(vault: str | Path | RemoteStore) -> KeyFiles:
     """Return the key files of a vault; nothing is read or made yet.
 
     Parameters
     ----------
-    vault : str, pathlib.Path or ObjectStore
+    vault : str, pathlib.Path or RemoteStore
         A directory, or the store the vault is in.
     """
-    return _InStore(vault) if isinstance(vault, ObjectStore) else _InDirectory(Path(vault) / _DIRECTORY)
+    return _InDirectory(Path(vault) / _DIRECTORY) if isinstance(vault, str | Path) else _InStore(vault)
 
 
 @dataclass(frozen=True)
 class _InStore:
     """Created by one, read by all. What a store did with the bytes of an object that is removed, it does not say."""
 
-    store: ObjectStore
+    store: RemoteStore
 
     def read(self, name: str) -> bytes:
         return self.store.read(f"{_DIRECTORY}/{name}").content

@@ -13,7 +13,7 @@ from privrisk_spark.errors import ConfigError, Fault
 
 __all__ = ["AbsolutePath", "Location", "is_remote", "locate"]
 
-Kind = Literal["file", "s3", "az", "gs"]
+Kind = Literal["file", "hdfs", "s3", "az", "gs"]
 
 _KINDS: Final[dict[str, Kind]] = {
     "s3": "s3",
@@ -27,11 +27,13 @@ _KINDS: Final[dict[str, Kind]] = {
     "wasbs": "az",
     "gs": "gs",
     "gcs": "gs",
+    "hdfs": "hdfs",
 }
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _ROOTED: Final = re.compile(r"/|file:|[A-Za-z][A-Za-z0-9+.-]*:/")
 _CONTAINER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)
-_KNOWN: Final = "a path, file://, s3://, az://, abfss:// or gs://"
+_NAME_NODE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]{1,5})?", re.ASCII)
+_KNOWN: Final = "a path, file://, hdfs://, s3://, az://, abfss:// or gs://"
 
 
 class AbsolutePath(str):
@@ -61,9 +63,9 @@ class Location:
 
     Attributes
     ----------
-    kind : {"file", "s3", "az", "gs"}
+    kind : {"file", "hdfs", "s3", "az", "gs"}
     container : str
-        Bucket or container; empty for a file system.
+        Bucket or container, or name node or name service of HDFS; empty for the file system of this machine.
     path : str
         Absolute with links followed on a file system, else the key's beginning without slashes at its ends.
     account : str
@@ -80,7 +82,7 @@ class Location:
 
     @property
     def remote(self) -> bool:
-        """Whether it is in an object store."""
+        """Whether it is in a store that other machines reach: HDFS, or an object store."""
         return self.kind != "file"
 
     def __str__(self) -> str:
@@ -118,7 +120,7 @@ class Location:
 
 
 def is_remote(text: str) -> bool:
-    """Tell whether a text of a policy names an object store."""
+    """Return True if a text of a policy names a store that other machines reach."""
     found = _SCHEME.match(text)
     return found is not None and found[1].lower() in _KINDS
 
@@ -152,7 +154,11 @@ def locate(text: str, *, key: str) -> Location:
         authority, account = user, host
     elif at:
         raise ConfigError([Fault(key, "must hold no credentials; set them in the environment of driver and tasks")])
-    if not _CONTAINER.fullmatch(authority):
+    if _KINDS[scheme] == "hdfs":
+        if not _NAME_NODE.fullmatch(authority):
+            raise ConfigError([Fault(key, f"must name the name node or name service after '{scheme}://'")])
+        authority = authority.lower()
+    elif not _CONTAINER.fullmatch(authority):
         raise ConfigError([Fault(key, f"must name a bucket or container after '{scheme}://'")])
     if any(mark in path for mark in "?#"):
         raise ConfigError([Fault(key, "must be a plain path: no '?' and no '#', which often carry credentials")])

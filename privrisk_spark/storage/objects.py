@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -15,13 +14,13 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.extras import require
 from privrisk_spark.storage.locations import Location
-from privrisk_spark.storage.store import Entry, StorageError, Stored
+from privrisk_spark.storage.store import RETRY_SECONDS, Entry, StorageError, Stored, open_ranges
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
     from obstore.store import ObjectStore as Opened
 
-__all__ = ["ObjectStore", "opened"]
+__all__ = ["ObjectStore"]
 
 _DIGEST: Final = "sha256"
 _CHUNK: Final = 8 * 2**20
@@ -32,7 +31,6 @@ _DENIED: Final = "access is denied"
 _NO_CREDENTIALS: Final = "there are no credentials"
 _REPLACED: Final = "'{}' was replaced or removed while it was read; run again."
 
-RETRY_SECONDS: Final = 180.0
 _PAUSES: Final = (0.1, 10.0)
 """Seconds of the first pause before another try, which doubles, and of the longest."""
 
@@ -47,7 +45,7 @@ class ObjectStore:
     Parameters
     ----------
     location : Location
-        Not of kind ``file``.
+        In an object store.
     retry_seconds : float
         For how long a request that failed is tried again.
 
@@ -159,7 +157,7 @@ class ObjectStore:
                 raise StorageError(f"'{self._location.below(name)}' arrived with fewer bytes than were asked for.")
             return content
 
-        return io.BufferedReader(_Reader(fetch, found["size"]), 2**16)
+        return open_ranges(fetch, found["size"])
 
     def find(self, name: str) -> Entry | None:
         """Return what a listing says of an object; None if there is none."""
@@ -316,47 +314,6 @@ class ObjectStore:
     def _refused(self, rule: str) -> InputError:
         key = self._location.key
         return ConfigError([Fault(key, rule)]) if key else InputError(f"{rule}.")
-
-
-_OPENED: dict[tuple[int, Location, str], ObjectStore] = {}
-
-
-def opened(location: Location) -> ObjectStore:
-    """Return this process's store of a place, which keeps its connections."""
-    # The library's threads do not survive a fork, by which Spark makes workers.
-    key = (os.getpid(), location, location.key)
-    if key not in _OPENED:
-        _OPENED[key] = ObjectStore(location)
-    return _OPENED[key]
-
-
-class _Reader(io.RawIOBase):
-    """An object as a file, fetched by ranges."""
-
-    def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
-        self._fetch, self._size = fetch, size
-        self._at = self._begin = 0
-        self._held = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        wanted = max(0, min(len(buffer), self._size - self._at))
-        if wanted and not self._begin <= self._at <= self._at + wanted <= self._begin + len(self._held):
-            self._held = self._fetch(self._at, min(self._size, self._at + max(wanted, _CHUNK)))
-            self._begin = self._at
-        start = self._at - self._begin
-        buffer[:wanted] = self._held[start : start + wanted]
-        self._at += wanted
-        return wanted
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = offset + (0, self._at, self._size)[whence]
-        return self._at
 
 
 _ALLOW_HTTP: Final = {"s3": "AWS_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP"}

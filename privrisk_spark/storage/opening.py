@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from typing import Final
+
+from privrisk_spark.storage.hdfs import HdfsStore
 from privrisk_spark.storage.local import LocalStore
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
-from privrisk_spark.storage.store import Store
+from privrisk_spark.storage.store import RETRY_SECONDS, RemoteStore, Store
 
-__all__ = ["open_store"]
+__all__ = ["open_remote", "open_store"]
+
+_OPENED: Final[dict[tuple[int, Location, str, float], RemoteStore]] = {}
 
 
 def open_store(location: Location) -> Store:
@@ -17,4 +23,22 @@ def open_store(location: Location) -> Store:
     ----------
     location : Location
     """
-    return ObjectStore(location) if location.remote else LocalStore(location)
+    return open_remote(location) if location.remote else LocalStore(location)
+
+
+def open_remote(location: Location, *, retry_seconds: float = RETRY_SECONDS) -> RemoteStore:
+    """Return this process's store of a place, which keeps its connections.
+
+    Parameters
+    ----------
+    location : Location
+        Not of kind ``file``.
+    retry_seconds : float
+        For how long a request that failed is tried again.
+    """
+    # The libraries' threads do not survive a fork, by which Spark makes workers.
+    key = (os.getpid(), location, location.key, retry_seconds)
+    if key not in _OPENED:
+        kind = HdfsStore if location.kind == "hdfs" else ObjectStore
+        _OPENED[key] = kind(location, retry_seconds=retry_seconds)
+    return _OPENED[key]

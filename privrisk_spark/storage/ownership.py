@@ -9,10 +9,12 @@ from typing import Any, Final
 
 from privrisk_spark.errors import Fault, PlaceError
 from privrisk_spark.storage.documents import sync, write_text
+from privrisk_spark.storage.hdfs import HdfsStore
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.locks import LOCK, locked
-from privrisk_spark.storage.objects import ObjectStore, opened
+from privrisk_spark.storage.opening import open_remote
 from privrisk_spark.storage.permissions import make_private, make_public
+from privrisk_spark.storage.store import RemoteStore
 
 __all__ = ["MARKER", "claim", "is_marked", "marker_text", "probe_name", "refuse_foreign"]
 
@@ -45,7 +47,7 @@ def refuse_foreign(place: Location, key: str, kind: str) -> None:
     InputError, StorageError
         If a store denies access, or does not answer.
     """
-    found = _kind_in_store(opened(place)) if place.remote else _kind_of_directory(Path(place.path), key)
+    found = _kind_in_store(open_remote(place)) if place.remote else _kind_of_directory(Path(place.path), key)
     if found in (None, kind):
         return
     there = f"it holds the {found} of one" if found else f"it has no file '{MARKER}'"
@@ -76,8 +78,11 @@ def claim(place: Location, key: str, kind: str, *, public: bool = False, make: b
     """
     refuse_foreign(place, key, kind)
     if place.remote:
-        if make or next(iter(opened(place).names()), None) is not None:
-            opened(place).create(MARKER, marker_text(kind).encode())
+        store = open_remote(place)
+        if make or next(store.names(), None) is not None:
+            if isinstance(store, HdfsStore):
+                store.make(public=public)
+            store.create(MARKER, marker_text(kind).encode())
         return
     directory = Path(place.path)
     if not make and not directory.is_dir():
@@ -122,7 +127,7 @@ def _kind_of_directory(directory: Path, key: str) -> str | None:
         raise PlaceError([Fault(key, rule)]) from None
 
 
-def _kind_in_store(store: ObjectStore) -> str | None:
+def _kind_in_store(store: RemoteStore) -> str | None:
     try:
         return _kind(store.read(MARKER).content)
     except FileNotFoundError:

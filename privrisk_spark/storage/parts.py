@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privrisk_spark.storage.locations import Location
-from privrisk_spark.storage.objects import ObjectStore, opened
+from privrisk_spark.storage.opening import open_remote
 
 __all__ = ["LocalParts", "ObjectParts", "PartDirectory", "keep_under"]
 
@@ -106,7 +106,7 @@ class ObjectParts:
         draft = os.path.join(held, f".{secrets.token_hex(8)}")
         try:
             yield draft
-            opened(self.location).upload(name, Path(draft))
+            open_remote(self.location).upload(name, Path(draft))
             os.replace(draft, os.path.join(held, name))
         finally:
             if os.path.exists(draft):
@@ -125,7 +125,7 @@ class ObjectParts:
             if not os.path.exists(path):
                 draft = Path(held, f".{secrets.token_hex(8)}")
                 try:
-                    opened(self.location).download(name, draft)
+                    open_remote(self.location).download(name, draft)
                     draft.rename(path)
                 finally:
                     draft.unlink(missing_ok=True)
@@ -137,11 +137,11 @@ class ObjectParts:
         """Fetch parts into a local directory made for them."""
         target.mkdir()
         for name in names:
-            opened(self.location).download(name, target / name)
+            open_remote(self.location).download(name, target / name)
 
     def reached(self, name: str) -> bytes:
         """Read a small part from the store, or fail soon."""
-        return ObjectStore(self.location, retry_seconds=_SOON).read(name).content
+        return open_remote(self.location, retry_seconds=_SOON).read(name).content
 
     def there(self) -> bool:
         """Tell whether it has not been removed, as far as this machine knows."""
@@ -160,7 +160,7 @@ class ObjectParts:
             marked = os.path.join(_root(), held, _NAME)
             if os.path.exists(marked) and f"{Path(marked).read_text(encoding='utf-8')}/".startswith(f"{removed}/"):
                 shutil.rmtree(os.path.join(_root(), held), ignore_errors=True)
-        store = ObjectStore(self.location, retry_seconds=_AT_THE_END)
+        store = open_remote(self.location, retry_seconds=_AT_THE_END)
         store.remove(*(entry.name for entry in store.entries()))
 
     def _name(self) -> str:

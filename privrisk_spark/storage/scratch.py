@@ -10,7 +10,7 @@ from typing import Final
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.storage.locations import Location, locate
-from privrisk_spark.storage.objects import ObjectStore
+from privrisk_spark.storage.opening import open_remote
 from privrisk_spark.storage.store import StorageError
 
 __all__ = ["SCRATCH", "clear", "forget_store", "note_store", "sweep"]
@@ -83,7 +83,7 @@ def sweep(place: Path) -> None:
                 location = locate(noted, key="run.scratch")
                 if not location.remote or location.path.rpartition("/")[2] != path.name.lstrip("."):
                     raise InputError("It is not named as that run's, so nothing of it was removed.")
-                store = ObjectStore(location, retry_seconds=_PATIENCE)
+                store = open_remote(location, retry_seconds=_PATIENCE)
                 store.remove(*(entry.name for entry in store.entries()))
             except (StorageError, OSError, InputError) as error:
                 _LOG.warning(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Final, Protocol
 
 from privrisk_spark.errors import EngineError
 from privrisk_spark.storage.locations import Location
 
-__all__ = ["Entry", "StorageError", "Store", "Stored"]
+__all__ = ["RETRY_SECONDS", "Entry", "RemoteStore", "StorageError", "Store", "Stored", "open_ranges"]
+
+RETRY_SECONDS: Final = 180.0
+"""For how long a request to a remote store is tried again."""
 
 
 class StorageError(EngineError):
@@ -106,3 +110,75 @@ class Store(Protocol):
 
     def remove(self, *names: str) -> None:
         """Remove files; one that is not there is no error."""
+
+
+_RANGE: Final = 8 * 2**20
+
+
+class RemoteStore(Store, Protocol):
+    """A store that every machine of a cluster reaches."""
+
+    def open(self, name: str, version: str = "") -> IO[bytes]:
+        """Open a file for reading at any place of it.
+
+        Parameters
+        ----------
+        name : str
+        version : str
+            Of the listing: another version is not read. Empty for the present one.
+
+        Raises
+        ------
+        FileNotFoundError
+            If the file does not exist.
+        StorageError
+            Now or when it is read: if the file was replaced.
+        """
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all files in the order of the store's listing, of which a caller may read the first."""
+
+    def keeps_versions(self) -> bool:
+        """Return True if the store reports that it keeps what is replaced or removed."""
+
+
+def open_ranges(fetch: Callable[[int, int], bytes], size: int) -> IO[bytes]:
+    """Return a file for reading that is fetched by ranges.
+
+    Parameters
+    ----------
+    fetch : callable
+        Returns the bytes from one place up to another.
+    size : int
+        Bytes of the file.
+    """
+    return io.BufferedReader(_Ranges(fetch, size), 2**16)
+
+
+class _Ranges(io.RawIOBase):
+    """An object as a file, fetched by ranges."""
+
+    def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
+        self._fetch, self._size = fetch, size
+        self._at = self._begin = 0
+        self._held = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = max(0, min(len(buffer), self._size - self._at))
+        if wanted and not self._begin <= self._at <= self._at + wanted <= self._begin + len(self._held):
+            self._held = self._fetch(self._at, min(self._size, self._at + max(wanted, _RANGE)))
+            self._begin = self._at
+        start = self._at - self._begin
+        buffer[:wanted] = self._held[start : start + wanted]
+        self._at += wanted
+        return wanted
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from privrisk_spark.storage.locations import Location, is_remote, locate
-from privrisk_spark.storage.objects import opened
+from privrisk_spark.storage.opening import open_remote
 
 __all__ = ["contents"]
 
@@ -40,6 +40,6 @@ def contents(path: str | Path) -> bytes:
 def _stored(place: Location) -> bytes:
     above, name = place.above
     try:
-        return opened(above).read(name).content
+        return open_remote(above).read(name).content
     except FileNotFoundError:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place)) from None

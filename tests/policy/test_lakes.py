@@ -165,9 +165,9 @@ def iceberg(catalog: str | None = "c.lake.t", **more: str) -> tuple[str, Any]:
         ([("output.lake.date_column", "the day")], "output.lake.date_column", "is no name of a Delta table's column"),
         ([("output.lake.path", "s3://bk")], "output.lake.path", "must be a directory of its own in the bucket"),
         (
-            [("output.lake.path", "hdfs://b/t")],
+            [("output.lake.path", "dbfs://b/t")],
             "output.lake.path",
-            "is on a file system ('hdfs') that is not available",
+            "is on a file system ('dbfs') that is not available",
         ),
         (
             [("run.scratch", "s3://bk/x"), ("output.lake.path", "s3://bk/x/t")],

@@ -69,7 +69,7 @@ def test_a_name_with_a_pattern_s_letters_that_is_there_is_that(tree: Path) -> No
     assert local_places(str(tree / "a[1]")) == [tree / "a[1]"]
 
 
-@pytest.mark.parametrize("path", ["hdfs://host/x", "http://host/x", "s3a:///x"])
+@pytest.mark.parametrize("path", ["dbfs://host/x", "http://host/x", "s3a:///x"])
 def test_what_nothing_is_written_to_has_no_place(path: str) -> None:
     assert places_read(path) == []
 

@@ -43,7 +43,9 @@ def test_paths_are_places_with_links_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("hdfs://name/a", "'hdfs'"),
+        ("hdfs:///a", "name node"),
+        ("hdfs://name:1:2/a", "name node"),
+        ("viewfs://name/a", "'viewfs'"),
         ("ftp://name/a", "'ftp'"),
         ("s3://user:secret@census/a", "no credentials"),
         ("s3:///a", "bucket"),

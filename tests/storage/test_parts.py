@@ -13,7 +13,7 @@ import pytest
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.storage import parts
 from privrisk_spark.storage.locations import Location
-from privrisk_spark.storage.objects import opened
+from privrisk_spark.storage.opening import open_remote
 from privrisk_spark.storage.parts import LocalParts, ObjectParts, PartDirectory, keep_under
 from privrisk_spark.storage.store import StorageError
 
@@ -122,7 +122,7 @@ def test_a_copy_that_arrives_changed_is_refused(directory: PartDirectory, tmp_pa
     import obstore
 
     write(directory, "a", b"good")
-    store = opened(directory.location)._store
+    store = open_remote(directory.location)._store
     obstore.put(store, "a", b"evil", attributes=obstore.get(store, "a").attributes)
     forget_copies(tmp_path)
     for _ in range(2):

@@ -25,10 +25,12 @@ from privrisk_spark.storage.store import StorageError, Store
 pytestmark = pytest.mark.usefixtures("endpoint")
 
 
-@pytest.fixture(params=["local", "s3", "az", "gs"])
+@pytest.fixture(params=["local", "hdfs", "s3", "az", "gs"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "local":
         return open_store(locate(str(tmp_path / "place"), key="output.path"))
+    if request.param == "hdfs":
+        return open_store(locate(f"{request.getfixturevalue('hdfs')}/{uuid4().hex}", key="output.path"))
     if request.param != "s3":
         request.getfixturevalue({"az": "azure", "gs": "google"}[request.param])
     container = CONTAINER if request.param == "az" else BUCKET

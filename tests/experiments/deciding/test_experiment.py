@@ -246,7 +246,7 @@ def test_an_engine_failure_is_told_and_leaves_no_scratch(
 def test_the_script_takes_the_same_options(tmp_path: Path) -> None:
     import sys
 
-    command = [sys.executable, str(ROOT / "jobs" / "experiments.py"), "deciding", "--output", "hdfs://name/place"]
+    command = [sys.executable, str(ROOT / "jobs" / "experiments.py"), "deciding", "--output", "dbfs://name/place"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
     assert ended.returncode == 2, ended.stderr
-    assert "--output: is on a file system ('hdfs') that is not available" in ended.stderr
+    assert "--output: is on a file system ('dbfs') that is not available" in ended.stderr

@@ -32,6 +32,7 @@ from privrisk_spark.engine.released import Partitions, read_published
 from privrisk_spark.policy.policy import Output
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
+from privrisk_spark.storage.opening import open_remote
 from privrisk_spark.storage.ownership import MARKER
 from privrisk_spark.storage.parts import ObjectParts
 
@@ -227,17 +228,18 @@ def test_a_release_in_a_store_is_that_of_a_disk_but_for_its_place(
     assert small_release.charged(ran.root) == (small_release.CHARGED if kind == "dp" else [])
 
 
-@pytest.mark.parametrize("kind", ["az", "gs"])
-def test_of_azure_and_google_the_same(
+@pytest.mark.parametrize("kind", ["az", "gs", "hdfs"])
+def test_release_of_other_stores_has_the_bytes_of_a_disk(
     privrisk: Privrisk,
     on_disk: Callable[..., Ran],
     request: pytest.FixtureRequest,
     tmp_path: Path,
-    kind: Literal["az", "gs"],
+    kind: Literal["az", "gs", "hdfs"],
 ) -> None:
     """Table, intermediate results and two releases, the second of which takes the place of the first."""
-    request.getfixturevalue({"az": "azure", "gs": "google"}[kind])
-    there = ObjectStore(Location(kind, CONTAINER if kind == "az" else BUCKET, uuid4().hex), retry_seconds=5)
+    found = request.getfixturevalue({"az": "azure", "gs": "google"}.get(kind, kind))
+    container = {"az": CONTAINER, "gs": BUCKET}.get(kind) or found.partition("://")[2]
+    there = open_remote(Location(kind, container, uuid4().hex), retry_seconds=5)
     base = str(there.location)
     upload(there, tmp_path)
     places = ("run.scratch", f"{base}/scratch")

@@ -92,7 +92,7 @@ def test_the_newest_file_counts_and_every_directory_of_a_pattern_has_its_marker(
 
 
 def test_files_that_nobody_here_sees_are_said() -> None:
-    table = Table(path="hdfs://name/table")
+    table = Table(path="dbfs://name/table")
     with pytest.raises(ConfigError, match=r"checks.complete.marker: needs files that are looked at here"):
         check_arrived(table, Complete(marker="_SUCCESS"), date=DAY)
     check_arrived(table, Complete(rows_at_least=3), date=DAY)
