@@ -13,7 +13,9 @@ from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
+from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.object_files import in_object_store, is_csv_by_lines, object_files
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
@@ -71,24 +73,28 @@ def local_line_files(table: Table) -> list[LocalFile]:
     return found
 
 
-def path_for_spark(table: Table) -> str:
-    """Return a table's path as Java takes it, which has a working directory of its own.
+def path_for_spark(spark: SparkSession, table: Table) -> str:
+    """Return a table's path as the engine takes it.
 
     Parameters
     ----------
+    spark : SparkSession
     table : Table
         With a path.
 
     Returns
     -------
     str
-        Absolute, and escaped if a file or directory has the characters of a pattern in its name. A path that names
-        nothing on this machine is given as it is written: to Spark it may be a place of another file system, or a name.
+        Absolute, and escaped if a file or directory has the characters of a pattern in its name. For Spark with Java,
+        whose default file system may be another one, a path of this machine begins with ``file:``. A path that names
+        nothing on this machine is returned as it is written: to Spark it may be a place of another file system.
     """
     path = table.path or ""
     if not is_remote(path) and is_there(Path(path)):
-        return re.sub(r"([*?{}\[\]\\])", r"\\\1", path)
-    return path if any(map(is_there, named_here(path))) else table.title
+        path = re.sub(r"([*?{}\[\]\\])", r"\\\1", path)
+    elif not any(map(is_there, named_here(path))):
+        return table.title
+    return path if is_embedded(spark) or not path.startswith("/") else f"file:{path}"
 
 
 _PARQUET_OPTIONS = {

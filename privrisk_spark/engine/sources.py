@@ -456,7 +456,7 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
     files = list(files_of(path))
     partitions = [partition_texts(path, file) for file in files] if is_directory(path) else [{}]
     columns = {name.casefold() for of_file in partitions for name in of_file or ()}
-    if is_embedded(spark) and (columns or path_for_spark(table) != table.path):
+    if is_embedded(spark) and (columns or path_for_spark(spark, table) != table.path):
         return None  # it adds no such columns to a schema, and takes no escaped path
     if any(of_file is None or list(of_file) != list(partitions[0] or ()) for of_file in partitions):
         return None
@@ -477,6 +477,6 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
         return None  # it does not read texts with offsets of 32 and of 64 bits as one column
     if not schemas or any(schema != schemas[0] for schema in schemas):
         return None
-    frame = spark.read.schema(schemas[0]).parquet(path_for_spark(table))
+    frame = spark.read.schema(schemas[0]).parquet(path_for_spark(spark, table))
     found = {unquote(urlparse(uri).path) for uri in frame.inputFiles() if urlparse(uri).scheme == "file"}
     return frame if found == {str(file) for file in files} else None

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Timer
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -18,6 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
+import submitting
 import yaml
 from kills import failing_package
 from product import ROOT, Privrisk, Ran, production_batches
@@ -76,22 +75,7 @@ def submit(cluster: Cluster, whole: str) -> Submit:
             "--py-files", package, f"jobs/{job}.py", "--config", str(policy), "--run-id", "cluster",
             f"--set=output.path={place / 'out'}", f"--set=output.vault={place / 'vault'}", *more,
         ]  # fmt: skip
-        with subprocess.Popen(
-            command, cwd=ROOT, env=cluster.environment, text=True, start_new_session=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        ) as driver:  # fmt: skip
-            assert driver.stdout is not None
-            said = []
-            watch = Timer(300, driver.kill)
-            watch.start()
-            for line in driver.stdout:
-                said.append(line)
-                if killed_at is not None and killed_at in line:
-                    os.killpg(driver.pid, signal.SIGKILL)
-                    killed_at = None
-            code = driver.wait()
-            watch.cancel()
-        return subprocess.CompletedProcess(command, code, "", "".join(said))
+        return submitting.submit(command, cluster.environment, ROOT, killed_at=killed_at)
 
     return run
 

@@ -143,7 +143,7 @@ def _collect_damaged(spark: SparkSession, table: Table, frame: DataFrame, key: s
         options = {name: str(value) for name, value in table.options.items() if name.lower() not in taken}
         options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": damaged}
         schema = T.StructType([*frame.schema.fields, T.StructField(damaged, T.StringType())])
-        rows = spark.read.format(table.format).options(**options).schema(schema).load(path_for_spark(table))
+        rows = spark.read.format(table.format).options(**options).schema(schema).load(path_for_spark(spark, table))
         rows = whole_rows(rows)
     texts = [field.name for field in frame.schema.fields if isinstance(field.dataType, T.StringType)]
     # One flat expression: hundreds of columns are no deeper a plan than one.

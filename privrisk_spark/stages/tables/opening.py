@@ -120,7 +120,7 @@ def read(
             options = {name: str(value) for name, value in table.options.items()}
             if private and table.format.lower() == "csv":
                 options |= _LINE_BY_LINE
-            frame = spark.read.format(table.format).options(**options).load(path_for_spark(table))
+            frame = spark.read.format(table.format).options(**options).load(path_for_spark(spark, table))
             if any(name.lower() == "mode" and value.lower() != "permissive" for name, value in options.items()):
                 frame = whole_rows(frame)
         frame.schema  # noqa: B018 - a lazy reader fails here

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
+import deltalake
 import numpy as np
 import object_store
 import pyarrow as pa
@@ -530,3 +531,17 @@ def test_a_table_whose_directories_are_named_for_a_column_is_released_as_from_a_
     refused = released(privrisk, tmp_path / "objects", "risk", f"{store.location}/table", *kept, run_id="r2")
     assert refused.code == 2
     assert "not named column=value" in refused.err
+
+
+def test_release_of_a_delta_table_in_hdfs_is_a_version_of_another(
+    privrisk: Privrisk, hdfs: str, tmp_path: Path
+) -> None:
+    base = f"{hdfs}/{uuid4().hex}"
+    deltalake.write_deltalake(f"{base}/table", table())
+    lake = ("output.lake", {"format": "delta", "path": f"{base}/lake"})
+    of = ("table", {"path": f"{base}/table", "format": "delta", "record_id": "id"})
+    ran = released(privrisk, tmp_path / "x", "risk", f"{base}/table", of, lake, output=f"{base}/out")
+    assert ran.code == 0, ran.err
+    written = deltalake.DeltaTable(f"{base}/lake")
+    assert written.version() == 0
+    assert written.to_pyarrow_table().num_rows == table().num_rows
