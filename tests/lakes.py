@@ -155,8 +155,12 @@ def read_naively(snapshot: Snapshot, order: Sequence[str]) -> list[dict[str, Any
     found: list[dict[str, Any]] = []
     for of in snapshot.files:
         assert not isinstance(of.file, ObjectFile)
-        rows = pq.ParquetFile(of.file).read()
-        for i in range(rows.num_rows):
+        file = pq.ParquetFile(of.file)
+        rows, lost, start = file.read(), set(), 0
+        for group, places in enumerate(of.deleted or ()):
+            lost |= {start + int(place) for place in places}
+            start += file.metadata.row_group(group).num_rows
+        for i in sorted(set(range(rows.num_rows)) - lost):
             held = {column: rows.column(name)[i].as_py() for column, name in of.columns.items()}
             found.append({name: {**of.values, **held}[name] for name in snapshot.schema.names})
     return sorted(found, key=lambda row: [(row[name] is None, row[name]) for name in order])

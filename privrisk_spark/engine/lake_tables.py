@@ -22,7 +22,9 @@ def lake_tasks(snapshot: Snapshot, rows_per_task: int) -> list[tuple[RowGroups, 
         About so many rows.
     """
     pieces = [
-        piece for of in snapshot.files for piece in pieces_of(of.file, of.groups, rows_per_task, of.values, of.columns)
+        piece
+        for of in snapshot.files
+        for piece in pieces_of(of.file, of.groups, rows_per_task, of.values, of.columns, of.deleted)
     ]
     return together(pieces, rows_per_task)
 

@@ -19,6 +19,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
 from privrisk_spark.engine.partitions import repeated
 from privrisk_spark.errors import SchemaError, listing
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Value, name_of
 
@@ -115,6 +116,8 @@ class RowGroups:
         table.
     columns : mapping of column to its name in the file
         Of those that have another name there.
+    deleted : tuple of ndarray of int64, or None
+        Of each row group the places of rows that are not read, ascending.
     """
 
     file: Source
@@ -123,6 +126,15 @@ class RowGroups:
     rows: int
     values: Mapping[str, Value]
     columns: Mapping[str, str] = field(default_factory=dict)
+    deleted: tuple[LongArray, ...] | None = field(default=None, compare=False)
+
+    def lost(self, metadata: pq.FileMetaData) -> LongArray | None:
+        """Return the places of deleted rows among all rows of these row groups, ascending."""
+        if self.deleted is None:
+            return None
+        rows = [metadata.row_group(group).num_rows for group in range(self.first, self.end)]
+        starts = np.cumsum([0, *rows[:-1]])
+        return np.concatenate([part + start for part, start in zip(self.deleted, starts, strict=True)])
 
     def held(self, column: str) -> str:
         """Return the name of a column in the file."""
@@ -139,6 +151,7 @@ def pieces_of(
     rows_per_task: int,
     values: Mapping[str, Value],
     columns: Mapping[str, str] | None = None,
+    deleted: Sequence[LongArray] | None = None,
 ) -> list[RowGroups]:
     """Cut a file into pieces of about the same size: a core that waits for the last one is lost.
 
@@ -146,9 +159,9 @@ def pieces_of(
     ----------
     file : Source
     groups : sequence of int
-        Rows of its row groups.
+        Rows of its row groups that are read.
     rows_per_task : int
-    values, columns : mapping
+    values, columns, deleted
         As of :class:`RowGroups`.
     """
     rows = np.array(groups, dtype=np.int64)
@@ -157,7 +170,10 @@ def pieces_of(
     inner = np.searchsorted(np.cumsum(rows) - rows / 2, total * np.arange(1, n) / n)
     bounds = np.unique([0, *inner, len(rows)]).tolist()
     named = {column: name for column, name in (columns or {}).items() if column != name}
-    return [RowGroups(file, a, b, int(rows[a:b].sum()), values, named) for a, b in itertools.pairwise(bounds)]
+    return [
+        RowGroups(file, a, b, int(rows[a:b].sum()), values, named, None if deleted is None else tuple(deleted[a:b]))
+        for a, b in itertools.pairwise(bounds)
+    ]
 
 
 def together(tasks: Sequence[RowGroups], rows_per_task: int) -> list[tuple[RowGroups, ...]]:
@@ -210,6 +226,8 @@ def batches_of(
         names = list(dict.fromkeys(want.name for want in wanted if want.name not in piece.values))
         # A few rows more than a chunk are no chunk of their own.
         size = max(1, -(-piece.rows // max(1, round(piece.rows / CHUNK_ROWS))))
+        if not piece.rows:
+            return
         if not names:
             for start in range(0, piece.rows, size):
                 yield table_of(piece, min(size, piece.rows - start), {})
@@ -218,7 +236,10 @@ def batches_of(
         texts = [piece.held(name) for name in names if name in encoded]
         groups = range(piece.first, piece.end)
         with _named(piece, there), _parquet(piece.file, texts) as file:
+            lost, start = piece.lost(file.metadata), 0
             for batch in file.iter_batches(batch_size=size, row_groups=groups, columns=there):
+                if lost is not None:
+                    start, batch = start + batch.num_rows, _without(batch, lost - start)  # noqa: PLW2901
                 arrays = {name: batch.column(batch.schema.get_field_index(piece.held(name))) for name in names}
                 yield table_of(piece, batch.num_rows, arrays)
 
@@ -238,6 +259,13 @@ def batches_of(
     ]
     rows = sum(piece.rows for task in tasks for piece in task)
     return Batches.of_parts(spark, tasks, read, T.StructType(fields), rows=rows)
+
+
+def _without(batch: pa.RecordBatch, places: LongArray) -> pa.RecordBatch:
+    """Return the rows of a batch that are not at some places; places outside of it do not count."""
+    left = np.ones(batch.num_rows, dtype=np.bool_)
+    left[places[(places >= 0) & (places < batch.num_rows)]] = False
+    return batch.filter(pa.array(left))
 
 
 def _as_declared(array: pa.Array, kind: pa.DataType) -> pa.Array:

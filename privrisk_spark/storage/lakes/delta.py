@@ -6,15 +6,18 @@ import datetime as dt
 import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from privrisk_spark.errors import EngineError
 from privrisk_spark.extras import require
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.footers import Listed, data_files, plain
 from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Snapshot
@@ -27,8 +30,12 @@ if TYPE_CHECKING:
 
 __all__ = ["is_delta", "open_delta", "opened_delta"]
 
-_KNOWN = {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-"""Features of the reader that are known: of the first two it is looked whether the version makes use of them."""
+_KNOWN = {
+    "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint", "vacuumProtocolCheck",
+}  # fmt: skip
+"""Features of the reader that are known."""
+
+_PHYSICAL = "delta.columnMapping.physicalName"
 
 _SQL_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 """Where Spark notes a type of texts with a length."""
@@ -66,8 +73,14 @@ def open_delta(asked: Asked, pin: Pin | None = None) -> Snapshot:
     version = int(table.version())
     _refuse_unreadable(asked, table)
     schema = pa.schema([pa.field(field.name, plain(field.type)) for field in pa.schema(table.schema().to_arrow())])
+    physical = _physical_names(asked, table)
     files = data_files(
-        asked, schema, _listed(asked, table, location), lambda of: _by_name(schema, of), values_first=True
+        asked,
+        schema,
+        _listed(asked, table, location),
+        lambda of: _by_physical_name(physical, of) if physical else _by_name(schema, of),
+        values_first=True,
+        widened=_widened if "typeWidening" in _features(table) else None,
     )
     committed = _committed(location, version)
     root = None if location.remote else Path(location.path)
@@ -190,10 +203,10 @@ def _version_at(asked: Asked, moments: dict[int, float], moment: dt.datetime) ->
 
 
 def _refuse_unreadable(asked: Asked, table: DeltaTable) -> None:
-    protocol, configuration = table.protocol(), table.metadata().configuration
+    protocol = table.protocol()
     if protocol.min_reader_version > 3:
         raise asked.fault(f"cannot be read as delta: {_reason(_unsupported(protocol.min_reader_version), None)}.")
-    unknown = sorted(set(protocol.reader_features or ()) - _KNOWN)
+    unknown = sorted(_features(table) - _KNOWN)
     if unknown:
         raise asked.fault(
             f"cannot be read as delta: it has the feature {unknown[0]}, which is not read here; {_BY_SPARK} it."
@@ -205,27 +218,60 @@ def _refuse_unreadable(asked: Asked, table: DeltaTable) -> None:
                 f"cannot be read as delta: column '{field.name}' is of type {said}, which Spark fills up with blanks "
                 f"when it reads; {_BY_SPARK} this type."
             )
-    if configuration.get("delta.columnMapping.mode", "none") != "none":
-        raise asked.fault(f"cannot be read as delta: it has column mapping, which is not read here; {_BY_SPARK} it.")
-    if "deletionVectors" in (protocol.reader_features or ()) and _has_deletion_vectors(table):
-        raise asked.fault(
-            f"cannot be read as delta: rows of version {table.version()} are deleted by deletion vectors, which are "
-            "not read here; apply them to the files (REORG TABLE … APPLY (PURGE)), or read it by Spark with Delta's "
-            "connector (table.catalog)."
-        )
+
+
+def _features(table: DeltaTable) -> set[str]:
+    """Return the features that a reader of a table has to know."""
+    return {name.removesuffix("-preview") for name in table.protocol().reader_features or ()}
 
 
 def _unsupported(version: int) -> str:
     return f"unsupported minimum reader version {version}"
 
 
-def _has_deletion_vectors(table: DeltaTable) -> bool:
+def _physical_names(asked: Asked, table: DeltaTable) -> dict[str, str]:
+    """Return the names of columns in files by the columns' names; empty for a table without column mapping."""
+    if table.metadata().configuration.get("delta.columnMapping.mode", "none") == "none":
+        return {}
+    for field in pa.schema(table.schema().to_arrow()):
+        if pa.types.is_nested(field.type):
+            raise asked.fault(
+                f"cannot be read as delta: it has column mapping and the column '{field.name}' of type {field.type}, "
+                f"whose fields have other names in files; {_BY_SPARK} this column."
+            )
+    return {field.name: str(field.metadata.get(_PHYSICAL, field.name)) for field in table.schema().fields}
+
+
+def _deleted(asked: Asked, table: DeltaTable, location: Location) -> dict[str, LongArray]:
+    """Return the places of deleted rows by the place of each file that has some."""
     from deltalake.exceptions import DeltaError
 
+    if "deletionVectors" not in _features(table):
+        return {}
     try:
-        return bool(pa.table(table.deletion_vectors()).num_rows)
-    except DeltaError:  # only one that is there can be damaged
-        return True
+        vectors = pa.table(table.deletion_vectors())
+    except DeltaError:
+        raise asked.fault("cannot be read as delta: a deletion vector is damaged or gone; restore it.") from None
+    places = (_place(_file(asked, location, path, 0)) for path in vectors["filepath"].to_pylist())
+    lost = (np.flatnonzero(pc.invert(vector.values)) for vector in vectors["selection_vector"])
+    return dict(zip(places, lost, strict=True))
+
+
+def _place(file: str | ObjectFile) -> str:
+    return file if isinstance(file, str) else str(file.root.below(file.key))
+
+
+def _widened(has: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return True if Delta lets a type become the table's."""
+    if pa.types.is_integer(has):
+        if pa.types.is_decimal(wanted):
+            return bool(wanted.precision - wanted.scale >= (20 if has == pa.int64() else 10))
+        wider = pa.types.is_integer(wanted) and wanted.bit_width > has.bit_width
+        return bool(wider or (wanted == pa.float64() and has.bit_width <= 32))
+    if pa.types.is_decimal128(has) and pa.types.is_decimal128(wanted):
+        whole = wanted.precision - wanted.scale >= has.precision - has.scale
+        return bool(whole and wanted.scale >= has.scale)
+    return (has, wanted) in ((pa.float32(), pa.float64()), (pa.date32(), pa.timestamp("us")))
 
 
 def _listed(asked: Asked, table: DeltaTable, location: Location) -> list[Listed]:
@@ -241,6 +287,7 @@ def _listed(asked: Asked, table: DeltaTable, location: Location) -> list[Listed]
         local = _local_times(table, [name for name in partitions if _zoned(schema.field(name).type)])
     except (DeltaError, OverflowError, ValueError):  # a value that is none of its column's type, or no date of Python's
         raise untold from None
+    deleted = _deleted(asked, table, location)
     found = []
     for action in actions:
         values: dict[str, Any] = action.get("partition") or {}
@@ -248,7 +295,10 @@ def _listed(asked: Asked, table: DeltaTable, location: Location) -> list[Listed]
             raise untold
         file = _file(asked, location, action["path"], int(action["size_bytes"]))
         without = next((name for name, times in local.items() if values[name] in times), None)
-        found.append(Listed(file, int(action["size_bytes"]), action.get("num_records"), values, without))
+        lost = deleted.pop(_place(file), None)
+        found.append(Listed(file, int(action["size_bytes"]), action.get("num_records"), values, without, lost))
+    if deleted:  # their rows must not be read
+        raise asked.fault("cannot be read as delta: rows are deleted of a file that its log does not list.")
     return sorted(found, key=lambda one: one.file if isinstance(one.file, str) else str(one.file.path))
 
 
@@ -278,6 +328,10 @@ def _file(asked: Asked, table: Location, path: str, size: int) -> str | ObjectFi
     if table.remote:
         return ObjectFile(table, place, size)
     return str(Path(table.path, place))
+
+
+def _by_physical_name(physical: Mapping[str, str], of_file: pa.Schema) -> dict[str, str]:
+    return {column: name for column, name in physical.items() if name in of_file.names}
 
 
 def _by_name(schema: pa.Schema, of_file: pa.Schema) -> dict[str, str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaReleases"]
 
-_KNOWN: Final = {"appendOnly", "invariants", "timestampNtz", "vacuumProtocolCheck", "v2Checkpoint"}
+_KNOWN: Final = {"appendOnly", "deletionVectors", "invariants", "timestampNtz", "vacuumProtocolCheck", "v2Checkpoint"}
 """Features of a writer that files which are there already can be added under."""
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Asked, DataFile, Value, name_of
 
@@ -35,6 +37,8 @@ class Listed:
         Of its partition.
     local : str or None
         Column of its partition whose time the log has without an offset; taken for UTC in ``values``.
+    deleted : ndarray of int64, shape (d,), or None
+        Positions of rows that the table does not have any more, ascending.
     """
 
     file: str | ObjectFile
@@ -42,6 +46,7 @@ class Listed:
     rows: int | None
     values: Mapping[str, Value]
     local: str | None = None
+    deleted: LongArray | None = field(default=None, compare=False)
 
 
 Names = Callable[[pa.Schema], Mapping[str, str]]
@@ -78,10 +83,10 @@ def data_files(
     SchemaError
         Naming the first file that is not what is said of it, or holds a column in a type the table has not.
     """
-    for field in schema:
-        if not known(field.type):
+    for column in schema:
+        if not known(column.type):
             raise asked.fault(
-                f"cannot be read: column '{field.name}' is of type {field.type}, which is not read here; read the "
+                f"cannot be read: column '{column.name}' is of type {column.type}, which is not read here; read the "
                 "table by Spark with its connector (table.catalog), or write it anew with another type."
             )
 
@@ -131,7 +136,15 @@ def _data_file(
             raise fault(f"has column '{column}' as {has}, and the table as {wanted}; rewrite the table's files.")
     groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     values = {column: listed.values.get(column) for column in schema.names if column not in found}
-    return DataFile(listed.file, groups, found, values)
+    if listed.deleted is None or not len(listed.deleted):
+        return DataFile(listed.file, groups, found, values)
+    if listed.deleted[-1] >= metadata.num_rows:
+        raise fault(f"holds {metadata.num_rows:,} rows, and rows beyond them are deleted; write the table anew.")
+    ends = np.cumsum(groups)
+    deleted = tuple(np.split(listed.deleted, np.searchsorted(listed.deleted, ends[:-1])))
+    deleted = tuple(part - (end - rows) for part, end, rows in zip(deleted, ends, groups, strict=True))
+    left = tuple(rows - len(part) for rows, part in zip(groups, deleted, strict=True))
+    return DataFile(listed.file, left, found, values, deleted)
 
 
 _SPARK = b"org.apache.spark.version"

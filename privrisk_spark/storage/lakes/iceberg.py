@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.extras import require
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.footers import Listed, Names, data_files, plain
 from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Snapshot, Value
-from privrisk_spark.storage.locations import is_remote, locate
+from privrisk_spark.storage.locations import Location, is_remote, locate
+from privrisk_spark.storage.opening import open_store
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["open_iceberg", "place_of"]
 
-_NEWEST_FORMAT = 2
+_NEWEST_FORMAT = 3
 _FIELD_ID = b"PARQUET:field_id"
 _APPLIED = (
     "CALL CATALOG.system.rewrite_data_files(table => 'TABLE', options => map('delete-file-threshold', '1')), then "
@@ -99,6 +102,8 @@ def _opened(asked: Asked) -> Table:
         location = locate(asked.path or "", key=f"{asked.key}.path")
         place = str(location)
         given = {name: os.environ[variable] for variable, name in _SETTINGS.items() if variable in os.environ}
+        if not place.endswith(".json"):
+            place += _compressed_metadata(location)
         return StaticTable.from_metadata(place, given if location.remote else {})
     except InputError:
         raise
@@ -110,6 +115,17 @@ def _opened(asked: Asked) -> Table:
             "metadata/version-hint.text names it"
         )
         raise asked.fault(f"cannot be read as iceberg ({type(error).__name__}): {how}.") from None
+
+
+def _compressed_metadata(location: Location) -> str:
+    """Return the newest metadata below a table's directory if it is compressed, which pyiceberg does not look for."""
+    store = open_store(location)
+    try:
+        newest = store.read("metadata/version-hint.text").content.decode().strip()
+    except FileNotFoundError:
+        return ""
+    name = f"metadata/v{newest}.gz.metadata.json"
+    return "" if store.find(name) is None else f"/{name}"
 
 
 def _snapshot(asked: Asked, table: Table, pin: Pin | None) -> OfTable:
@@ -152,20 +168,23 @@ def _arrow(schema: Schema) -> pa.Schema:
 def _listed(asked: Asked, table: Table, schema: Schema, snapshot: OfTable) -> list[Listed]:
     from pyiceberg.manifest import DataFileContent, ManifestContent
 
-    found = []
+    found, deletes = [], False
+    defaults = {field.name: _value(field.initial_default, field.field_type) for field in schema.fields}
     for manifest in snapshot.manifests(table.io):
         entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
-        if manifest.content == ManifestContent.DELETES or any(
-            entry.data_file.content != DataFileContent.DATA for entry in entries
-        ):
-            if entries:
-                raise asked.fault(
-                    f"cannot be read as iceberg: rows of snapshot {snapshot.snapshot_id} are deleted by delete files, "
-                    f"which are not read here; apply them to the data files by {_APPLIED}, or {_BY_SPARK}."
-                )
-            continue
+        of_deletes = manifest.content == ManifestContent.DELETES
+        kind = DataFileContent.POSITION_DELETES if of_deletes else DataFileContent.DATA
         for entry in entries:
             file = entry.data_file
+            if file.content != kind:
+                raise asked.fault(
+                    f"cannot be read as iceberg: rows of snapshot {snapshot.snapshot_id} are deleted by the values of "
+                    "columns (equality deletes), which are not read here; apply them to the data files by "
+                    f"{_APPLIED}, or {_BY_SPARK}."
+                )
+            if of_deletes:
+                deletes = True
+                continue
             if file.file_format.value.upper() != "PARQUET":
                 raise asked.fault(
                     f"cannot be read as iceberg: it has files of the format {file.file_format.value}, and parquet is "
@@ -173,10 +192,32 @@ def _listed(asked: Asked, table: Table, schema: Schema, snapshot: OfTable) -> li
                 )
             if getattr(file, "key_metadata", None):
                 raise asked.fault(f"cannot be read as iceberg: its files are encrypted; {_BY_SPARK}.")
-            values = _identities(table, schema, file)
+            values = defaults | _identities(table, schema, file)
             place = place_of(asked, str(file.file_path), int(file.file_size_in_bytes))
-            found.append(Listed(place, int(file.file_size_in_bytes), int(file.record_count), values))
-    return sorted(found, key=lambda one: one.file if isinstance(one.file, str) else str(one.file.path))
+            found.append((file.file_path, Listed(place, int(file.file_size_in_bytes), int(file.record_count), values)))
+    lost = _deleted(asked, table, snapshot) if deletes else {}
+    listed = [replace(one, deleted=lost.get(path)) for path, one in found]
+    return sorted(listed, key=lambda one: one.file if isinstance(one.file, str) else str(one.file.path))
+
+
+def _deleted(asked: Asked, table: Table, snapshot: OfTable) -> dict[str, LongArray]:
+    """Return the places of rows that delete files and deletion vectors name, by the path of each data file."""
+    # Nothing public reads them but together with the rows, in the driver.
+    from pyiceberg.io.pyarrow import _read_deletes
+
+    tasks = list(table.scan(snapshot_id=snapshot.snapshot_id).plan_files())
+    files = {one.file_path: one for task in tasks for one in task.delete_files}
+    try:
+        read = {path: _read_deletes(table.io, one) for path, one in files.items()}
+    except (ValueError, OSError, pa.ArrowException):
+        raise asked.fault("cannot be read as iceberg: a delete file is damaged or gone; restore it.") from None
+    found = {}
+    for task in tasks:
+        path = task.file.file_path
+        places = [read[one.file_path][path] for one in task.delete_files if path in read[one.file_path]]
+        if places:
+            found[path] = np.unique(np.concatenate([one.to_numpy() for one in places]))
+    return found
 
 
 def place_of(asked: Asked, path: str, size: int) -> str | ObjectFile:
@@ -272,11 +313,16 @@ def _inner(kind: pa.DataType) -> list[pa.Field]:
 
 
 def _same_ids(has: pa.Field, wanted: pa.Field) -> bool:
-    return _id(has) == _id(wanted) and _pairwise(_same_ids, _inner(has.type), _inner(wanted.type))
-
-
-def _pairwise(same: Callable[[pa.Field, pa.Field], bool], one: list[pa.Field], other: list[pa.Field]) -> bool:
-    return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    """Return True if fields of one name have one id; a structure in a file may lack fields that were added later."""
+    one, other = _inner(has.type), _inner(wanted.type)
+    if pa.types.is_struct(has.type) and pa.types.is_struct(wanted.type):
+        mine, ids = {field.name: field for field in one}, {_id(field) for field in one} - {None}
+        fits = all(
+            _same_ids(mine[field.name], field) if field.name in mine else _id(field) not in ids for field in other
+        )
+    else:
+        fits = len(one) == len(other) and all(map(_same_ids, one, other))
+    return _id(has) == _id(wanted) and fits
 
 
 def _holds_fields(kind: pa.DataType) -> bool:
@@ -284,7 +330,14 @@ def _holds_fields(kind: pa.DataType) -> bool:
 
 
 def _widened(has: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether the table's type is one that Iceberg lets a type become."""
+    """Return True if Iceberg lets a type become the table's; a structure may have more fields then."""
+    if has == wanted:
+        return True
+    if pa.types.is_struct(has) and pa.types.is_struct(wanted):
+        return all(_widened(has.field(of.name).type, of.type) for of in wanted if has.get_field_index(of.name) >= 0)
+    inner = (_inner(has), _inner(wanted))
+    if all(inner) and has.id == wanted.id:
+        return all(_widened(a.type, b.type) for a, b in zip(*inner, strict=True))
     if pa.types.is_decimal128(has) and pa.types.is_decimal128(wanted):
         return bool(has.scale == wanted.scale and has.precision <= wanted.precision)
     if has in (pa.int8(), pa.int16()):  # Iceberg's smallest integers have 32 bits

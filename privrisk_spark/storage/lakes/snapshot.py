@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from privrisk_spark.errors import SchemaError
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.storage.files import ObjectFile
 
 if TYPE_CHECKING:
@@ -103,17 +104,20 @@ class DataFile:
     file : str or ObjectFile
         Its path, or where it is in an object store.
     groups : tuple of int
-        Rows of its row groups.
+        Rows of its row groups, without deleted ones.
     columns : mapping of column to name in the file
         Of the table's columns, those it holds.
     values : mapping of column to Value
         The others.
+    deleted : tuple of ndarray of int64, or None
+        Of each row group the places of deleted rows in it, ascending; None if no row is deleted.
     """
 
     file: str | ObjectFile
     groups: tuple[int, ...]
     columns: Mapping[str, str]
     values: Mapping[str, Value]
+    deleted: tuple[LongArray, ...] | None = field(default=None, compare=False)
 
     @property
     def rows(self) -> int:

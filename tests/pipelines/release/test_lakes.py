@@ -246,7 +246,7 @@ def spoil(change: str) -> Callable[[Path], object]:
 
 
 @pytest.mark.parametrize("kind", small_release.KINDS)
-@pytest.mark.parametrize("change", ["mapping", "typeWidening"])
+@pytest.mark.parametrize("change", ["mapping", "somethingNew"])
 def test_what_would_be_misread_ends_with_exit_code_2(
     privrisk: Privrisk, tmp_path: Path, kind: str, change: str
 ) -> None:

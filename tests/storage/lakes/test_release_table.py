@@ -425,9 +425,9 @@ def append_only(path: str, rows: pa.Table) -> None:
     write_deltalake(path, rows, configuration={"delta.appendOnly": "true"})
 
 
-def deletion_vectors(path: str, rows: pa.Table) -> None:
+def mapped(path: str, rows: pa.Table) -> None:
     write_deltalake(path, rows)
-    lakes.set_protocol(Path(path), 3, "deletionVectors")
+    lakes.set_protocol(Path(path), 3, "columnMapping")
 
 
 @pytest.mark.parametrize(
@@ -437,7 +437,7 @@ def deletion_vectors(path: str, rows: pa.Table) -> None:
         (constrained, "it has constraints"),
         (required, "it has columns that must not be missing"),
         (append_only, "it is append-only"),
-        (deletion_vectors, "it has the feature deletionVectors"),
+        (mapped, "it has the feature columnMapping"),
     ],
 )
 def test_a_table_that_the_files_would_break_is_refused(
