@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from privrisk_spark.errors import InputError
 
 _EXTRAS = {
+    "boto3": "aws",
     "deltalake": "delta",
     "dp_accounting": "private",
     "hdfs_native": "hdfs",

@@ -18,6 +18,7 @@ from privrisk_spark.storage.store import RETRY_SECONDS, Entry, StorageError, Sto
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
+    from obstore.auth.boto3 import Boto3CredentialProvider
     from obstore.store import ObjectStore as Opened
 
 __all__ = ["ObjectStore"]
@@ -58,7 +59,9 @@ class ObjectStore:
     -----
     How the store is reached and who asks is said by the environment of each process: ``AWS_ACCESS_KEY_ID``,
     ``AWS_SECRET_ACCESS_KEY``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``, ``AWS_VIRTUAL_HOSTED_STYLE_REQUEST``,
-    ``AWS_SKIP_SIGNATURE``, ``AWS_ALLOW_HTTP``, likewise ``AZURE_*`` and ``GOOGLE_*``, or by the machine's role.
+    ``AWS_SKIP_SIGNATURE``, ``AWS_ALLOW_HTTP``, likewise ``AZURE_*`` and ``GOOGLE_*``, or by the machine's role. Of S3
+    also by AWS's own chain: ``AWS_PROFILE``, a web identity, and ``PRIVRISK_AWS_PROFILES``, the profile of each bucket
+    as ``bucket=profile`` with commas between them.
     Requests that meet throttling, a server's fault or a lost connection are tried again with growing pauses. A write
     whose answer was lost may have happened: :meth:`create`, :meth:`replace` and :meth:`remove` look at what is there
     before they try again.
@@ -347,6 +350,36 @@ def _reason(error: BaseException) -> str:
     return _NO_ROLE if found == _NO_CREDENTIALS and "timed out" in said else found
 
 
+_PROFILES: Final = "PRIVRISK_AWS_PROFILES"
+
+
+def _aws_credentials(location: Location) -> Boto3CredentialProvider | None:
+    """Return AWS's own chain of credentials if a bucket needs it; None if the environment has keys, or needs none."""
+    environment = os.environ
+    of_buckets = dict(pair.partition("=")[::2] for pair in environment.get(_PROFILES, "").split(",") if pair)
+    profile = of_buckets.get(location.container)
+    if profile is None and {"AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"} & environment.keys():
+        return None
+    profile = profile or environment.get("AWS_PROFILE")
+    files = (environment.get(f"AWS_{name}_FILE", f"~/.aws/{file}") for name, file in _AWS_FILES)
+    in_files = any(Path(file).expanduser().exists() for file in files)
+    if profile is None and "AWS_WEB_IDENTITY_TOKEN_FILE" not in environment and not in_files:
+        return None  # the role of the machine, which the store's library finds
+    require("boto3", f"'{location}' with credentials of a profile or of a web identity")
+    from boto3.session import Session
+    from botocore.exceptions import BotoCoreError
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    try:
+        return Boto3CredentialProvider(Session(profile_name=profile))
+    except (BotoCoreError, ValueError):
+        named = f"the profile '{profile}'" if profile else "the environment"
+        raise InputError(f"'{location}': {named} has no credentials. Fix: set AWS_PROFILE or {_PROFILES}.") from None
+
+
+_AWS_FILES: Final = (("SHARED_CREDENTIALS", "credentials"), ("CONFIG", "config"))
+
+
 def _open(location: Location, retry_seconds: float) -> Opened:
     require("obstore", f"'{location}'")
     from obstore.exceptions import BaseError
@@ -361,6 +394,8 @@ def _open(location: Location, retry_seconds: float) -> Opened:
         },
         "retry_config": {"retry_timeout": timedelta(seconds=retry_seconds)},
     }
+    if location.kind == "s3":
+        common["credential_provider"] = _aws_credentials(location)
     try:
         if location.kind == "s3":
             return S3Store(location.container, **common)

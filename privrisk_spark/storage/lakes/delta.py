@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 
 from privrisk_spark.errors import EngineError
 from privrisk_spark.extras import require
-from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.footers import Listed, data_files, plain
-from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Snapshot
+from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Places, Snapshot
 from privrisk_spark.storage.locations import Location, is_remote, locate
 from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.store import Entry, Store
@@ -242,7 +241,7 @@ def _physical_names(asked: Asked, table: DeltaTable) -> dict[str, str]:
     return {field.name: str(field.metadata.get(_PHYSICAL, field.name)) for field in table.schema().fields}
 
 
-def _deleted(asked: Asked, table: DeltaTable, location: Location) -> dict[str, LongArray]:
+def _deleted(asked: Asked, table: DeltaTable, location: Location) -> dict[str, Places]:
     """Return the places of deleted rows by the place of each file that has some."""
     from deltalake.exceptions import DeltaError
 

@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.storage.files import ObjectFile
-from privrisk_spark.storage.lakes.snapshot import Asked, DataFile, Value, name_of
+from privrisk_spark.storage.lakes.snapshot import Asked, DataFile, Places, Value, name_of
 
 __all__ = ["Listed", "Names", "Widened", "data_files", "known", "plain"]
 
@@ -46,7 +45,7 @@ class Listed:
     rows: int | None
     values: Mapping[str, Value]
     local: str | None = None
-    deleted: LongArray | None = field(default=None, compare=False)
+    deleted: Places | None = field(default=None, compare=False)
 
 
 Names = Callable[[pa.Schema], Mapping[str, str]]

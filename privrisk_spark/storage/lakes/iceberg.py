@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.extras import require
-from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.footers import Listed, Names, data_files, plain
-from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Snapshot, Value
+from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Places, Snapshot, Value
 from privrisk_spark.storage.locations import Location, is_remote, locate
 from privrisk_spark.storage.opening import open_store
 
@@ -200,7 +199,7 @@ def _listed(asked: Asked, table: Table, schema: Schema, snapshot: OfTable) -> li
     return sorted(listed, key=lambda one: one.file if isinstance(one.file, str) else str(one.file.path))
 
 
-def _deleted(asked: Asked, table: Table, snapshot: OfTable) -> dict[str, LongArray]:
+def _deleted(asked: Asked, table: Table, snapshot: OfTable) -> dict[str, Places]:
     """Return the places of rows that delete files and deletion vectors name, by the path of each data file."""
     # Nothing public reads them but together with the rows, in the driver.
     from pyiceberg.io.pyarrow import _read_deletes

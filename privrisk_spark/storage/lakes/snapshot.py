@@ -12,14 +12,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from privrisk_spark.errors import SchemaError
-from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.storage.files import ObjectFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Asked", "DataFile", "Form", "Pin", "Snapshot", "Value", "name_of"]
+__all__ = ["Asked", "DataFile", "Form", "Pin", "Places", "Snapshot", "Value", "name_of"]
+
+Places = npt.NDArray[np.int64]
+"""Of rows in a file or in a part of it, ascending."""
 
 Form = Literal["delta", "iceberg"]
 Value = str | int | float | bool | bytes | Decimal | dt.date | dt.datetime | None
@@ -117,7 +122,7 @@ class DataFile:
     groups: tuple[int, ...]
     columns: Mapping[str, str]
     values: Mapping[str, Value]
-    deleted: tuple[LongArray, ...] | None = field(default=None, compare=False)
+    deleted: tuple[Places, ...] | None = field(default=None, compare=False)
 
     @property
     def rows(self) -> int:
