@@ -38,4 +38,6 @@ def withdraw(
             f"  output.lake '{done.lake}' still holds its rows: publish a release in its place, then remove the old "
             "files (Delta: VACUUM; Iceberg: expire_snapshots and remove_orphan_files)"
         )
+    if done.catalog is not None:
+        echo(f"  output.catalog '{done.catalog}' may still hold its rows: publish a release in its place, or drop it")
     echo("  copies that readers made are not reached")

@@ -392,14 +392,23 @@ def catalog_properties(spark: SparkSession, name: str) -> dict[str, str]:
     name : str
         As ``spark.table`` takes it.
     """
-    lines = spark.sql(f"DESCRIBE TABLE EXTENDED {_identifier(spark, name)}").select("col_name", "data_type").toArrow()
+    lines = (
+        spark.sql(f"DESCRIBE TABLE EXTENDED {sql_identifier(spark, name)}").select("col_name", "data_type").toArrow()
+    )
     names, values = (lines.column(i).to_pylist() for i in range(2))
     begun = names.index(_DETAILED) if _DETAILED in names else len(names)
     return dict(zip(names[begun:], values[begun:], strict=True))
 
 
-def _identifier(spark: SparkSession, name: str) -> str:
-    """Return a name as part of a statement."""
+def sql_identifier(spark: SparkSession, name: str) -> str:
+    """Return the name of a table of a catalog as part of a statement.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    name : str
+        As ``spark.table`` takes it.
+    """
     if is_embedded(spark):  # it has no IDENTIFIER
         found = spark.catalog.getTable(name)
         return ".".join("`" + part.replace("`", "``") + "`" for part in (*(found.namespace or ()), found.name))

@@ -84,6 +84,7 @@ def withdraw(policy: Policy, run_id: str, *, reason: str, today: dt.date) -> Wit
         None if charged is None else charged.epsilon,
         None if charged is None else charged.delta,
         str(table.location) if table is not None and held else None,
+        policy.places.catalog,
     )
 
 

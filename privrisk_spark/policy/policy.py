@@ -261,6 +261,12 @@ class Output(Part):
         "as [region, year].",
         exclude_if=unsaid,
     )
+    catalog: Text | None = Field(
+        None,
+        description="Table of Spark's catalog that holds the newest release, such as main.health.visits_public; the "
+        "first release makes it.",
+        exclude_if=unsaid,
+    )
     lake: LakeOutput | None = Field(
         None,
         description="A table to which each release is committed besides, such as {format: delta, path: lake/census}.",

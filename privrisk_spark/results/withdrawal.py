@@ -24,6 +24,8 @@ class Withdrawal:
         What stays spent for it; None without a charge.
     lake : str or None
         The table in a lake that still holds the rows, if it does.
+    catalog : str or None
+        The table of Spark's catalog that the policy names.
     """
 
     run_id: str
@@ -32,6 +34,7 @@ class Withdrawal:
     epsilon: Decimal | None
     delta: Decimal | None
     lake: str | None
+    catalog: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON: exact amounts as text."""

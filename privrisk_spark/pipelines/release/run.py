@@ -13,6 +13,7 @@ from privrisk_spark import __version__
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
+from privrisk_spark.pipelines.release.catalog_table import check_catalog_table, write_catalog_table
 from privrisk_spark.pipelines.release.lake_output import check_lake, commit_to_lake, lake_place
 from privrisk_spark.pipelines.release.opened import TABLES, Announce, Run
 from privrisk_spark.pipelines.release.published import confirm, refuse_note, refuse_withdrawn
@@ -138,11 +139,13 @@ def release(
             confirm(policy, place, done, date=date, table=table)
             place.settle(done)
             commit_to_lake(policy, place, done)
+            write_catalog_table(spark, policy, place, done)
             write_status(place.vault.status, run_id, phase="published", code=0, message=f"release at {place.target}")
             return Outcome(done, False, place)
         refuse_withdrawn(place)
         refuse_note(policy, place)
         check_lake(policy, place.output)
+        check_catalog_table(spark, policy)
         for name in place.output.without_manifest(run_id):
             LOGGER.warning(
                 "output.path: 'releases/%s' has no manifest, so it is no release; what made it was stopped, is at "
@@ -161,6 +164,7 @@ def release(
         finally:
             _keep_metrics(policy, place, date, progress)
         commit_to_lake(policy, place, published)
+        write_catalog_table(spark, policy, place, published)
         write_status(place.vault.status, run_id, phase="published", code=0, message=f"release at {place.target}")
     return Outcome(published, True, place)
 

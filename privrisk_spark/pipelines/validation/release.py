@@ -10,6 +10,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine.sources import files_only_spark_knows, files_read
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.pipelines.release.catalog_table import check_catalog_table
 from privrisk_spark.pipelines.release.lake_output import check_lake, lake_place
 from privrisk_spark.pipelines.release.opened import TABLES
 from privrisk_spark.pipelines.release.published import refuse_note
@@ -123,6 +124,8 @@ def _look_at_places(
     with looks.at("output.lake"):
         lake = lake_place(policy, place, read)
         check_lake(policy, place.output)
+    with looks.at("output.catalog"):
+        check_catalog_table(spark, policy)
     places = {"output.path": place.output.location, "output.vault": place.vault.location}
     # A table that cannot be opened is a fault already, and has no files to be told.
     if not looks.faults:

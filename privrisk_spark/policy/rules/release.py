@@ -462,6 +462,10 @@ def _impossible_paths(policy: Policy) -> Iterable[Fault]:
                 if targets[key].remote and not targets[key].path:
                     yield Fault(key, "must be a directory of its own in the bucket, such as s3://bucket/releases")
         yield from impossible_lake(policy, output)
+        for key, source in sources:
+            if output.catalog is not None and source.catalog == output.catalog:
+                rule = f"must not be {key}.catalog: a run never writes onto its input. Got '{output.catalog}'"
+                yield Fault("output.catalog", rule)
         try:
             targets["output.vault"] = locate(output.vault, key="output.vault")
         except ConfigError as error:
