@@ -62,6 +62,7 @@ def cluster(directory: Path, *, yarn: bool = False) -> Iterator[Hadoop]:
     assert java
     with (directory / "hadoop.log").open("w") as log:
         port = launch_gateway(
+            jarpath=next(str(jar) for jar in jars if jar.name.startswith("py4j")),
             classpath=os.pathsep.join(map(str, jars)),
             javaopts=["-Xmx768m", f"-Dtest.build.data={directory}", f"-Dhadoop.log.dir={directory}/logs"],
             redirect_stdout=log,

@@ -23,6 +23,17 @@ _ENDS = {
 """Errors by name; a policy's faults are found before there are tasks."""
 
 
+def spark_errors() -> tuple[type[Exception], ...]:
+    """Return what Spark raises if it cannot execute a plan: errors of PySpark, and of Java that it does not know."""
+    from pyspark.errors import PySparkException
+
+    try:
+        from py4j.protocol import Py4JJavaError
+    except ImportError:  # the client of Spark Connect has no py4j
+        return (PySparkException,)
+    return (PySparkException, Py4JJavaError)
+
+
 @contextmanager
 def carried() -> Iterator[None]:
     """Around what a task does: an error of this package arrives where :func:`named` is, as itself.

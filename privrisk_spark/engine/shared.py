@@ -24,6 +24,7 @@ from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.vaults import IN_STORE, Vault
 from privrisk_spark.storage.documents import write_plainly
 from privrisk_spark.storage.locations import locate
+from privrisk_spark.storage.opening import open_remote
 from privrisk_spark.storage.parts import LocalParts, ObjectParts, PartDirectory, keep_under
 from privrisk_spark.storage.scratch import forget_store, note_store
 from privrisk_spark.storage.store import StorageError
@@ -88,6 +89,7 @@ def scratch_of(
     if vault is not None:
         vault.note_scratch(path.name, shared.location)
     try:
+        open_remote(shared.location).make(public=False)
         content = _put_probe(shared)
     except InputError as error:  # the store took nothing, so that there is nothing to come back for
         _forget(path, vault)

@@ -468,7 +468,7 @@ class StoreVault:
             entries = list(open_remote(place).entries())
             if entries and StoreVault(place)._now() - max(entry.modified for entry in entries) <= _DEAD:
                 return
-            open_remote(place).remove(*(entry.name for entry in entries))
+            open_remote(place).clear()
             self._store.remove(note)
         except (EngineError, InputError, OSError, ValueError, KeyError, TypeError) as error:
             _LOG.warning("output.vault: what a run that died left in run.scratch could not be removed. %s", error)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["HdfsStore"]
 
 _CHUNK: Final = 8 * 2**20
-_DRAFT: Final = ".draft-"
+_DRAFTS: Final = ".drafts"
+_ABANDONED: Final = 600.0
+"""Seconds after which no process writes a draft any more."""
+
 _NEXT: Final = ".next-"
 _PRIVATE: Final = 0o700
 _PUBLIC: Final = 0o755
@@ -48,10 +53,11 @@ class HdfsStore:
     service. The user is that of the Kerberos ticket, of the tokens in ``HADOOP_TOKEN_FILE_LOCATION``, or
     ``HADOOP_USER_NAME``.
 
-    A file is written under a name of its own and then renamed, which the name node does at once. It cannot compare and
-    swap. So :meth:`replace` first links the new content to the version that it follows, by a file that only one
-    process can create: ``.next-<version>.<name>``. Then it copies it to the name. :meth:`read` follows the links, so
-    that a process that stops between the two steps loses nothing. The links stay; each is as large as the file.
+    A file is written below ``.drafts``, which only its owner can read, and then renamed, which the name node does at
+    once. It cannot compare and swap. So :meth:`replace` first links the new content to the version that it follows, by
+    a file that only one process can create: ``.next-<version>.<name>``. Then it copies it to the name. :meth:`read`
+    follows the links, so that a process that stops between the two steps loses nothing. The links stay; each is as
+    large as the file.
     """
 
     def __init__(self, location: Location, *, retry_seconds: float = RETRY_SECONDS) -> None:
@@ -59,11 +65,16 @@ class HdfsStore:
         from hdfs_native import Client
 
         self._location = location
+        self._has_drafts = False
         # The pauses are half a second at first, and double.
         attempts = max(1, round(math.log2(2 * retry_seconds)))
-        config = {"dfs.client.failover.max.attempts": str(attempts)}
-        with self._errors(""):
-            self._client: Client = Client(f"hdfs://{location.container}", config)
+        # A client has threads of its own, which do not survive a fork.
+        key = (os.getpid(), location.container, attempts, os.environ.get("HADOOP_USER_NAME"))
+        if key not in _CLIENTS:
+            with self._errors(""):
+                config = {"dfs.client.failover.max.attempts": str(attempts)}
+                _CLIENTS[key] = Client(f"hdfs://{location.container}", config)
+        self._client = _CLIENTS[key]
 
     @property
     def location(self) -> Location:
@@ -106,7 +117,10 @@ class HdfsStore:
         if now.version != version:
             return False
         won = self.create(_link(name, version), content)
-        self._publish(name)
+        try:
+            self._publish(name)
+        except FileNotFoundError:
+            return False  # another process removed it
         return won
 
     def write(self, name: str, content: bytes) -> None:
@@ -134,9 +148,10 @@ class HdfsStore:
     def open(self, name: str, version: str = "") -> IO[bytes]:
         """Open a file for reading at any place of it; StorageError if it was replaced since it was listed."""
         with self._errors(name):
-            listed = self._client.get_file_info(self._path(name))
+            listed = _version(self._client.get_file_info(self._path(name)))
             found = self._client.read(self._path(name))
-        if version not in ("", _version(listed)) or len(found) != listed.length:
+            after = _version(self._client.get_file_info(self._path(name)))
+        if version not in ("", listed) or listed != after:
             raise StorageError(f"'{self._location.below(name)}' was replaced or removed while it was read; run again.")
 
         def fetch(begin: int, end: int) -> bytes:
@@ -170,11 +185,25 @@ class HdfsStore:
                 self._client.delete(self._path(name))
         for above in sorted({name.rpartition("/")[0] for name in names} - {""}, key=len, reverse=True):
             left = above
-            # The name node refuses to remove a directory that is not empty.
-            with suppress(RuntimeError, OSError):
-                while left:
-                    self._client.delete(self._path(left))
-                    left = left.rpartition("/")[0]
+            while left and self._remove_empty(left):
+                left = left.rpartition("/")[0]
+
+    def clear(self) -> None:
+        """Remove the directory with all that is in it, also what processes that were killed left."""
+        with self._errors("", "remove"):
+            self._client.delete(self._path(""), recursive=True)
+
+    def _remove_empty(self, name: str) -> bool:
+        """Remove a directory that holds nothing but abandoned drafts; return True if it is gone."""
+        try:
+            left = list(self._client.list_status(self._path(name)))
+            drafts = all(found.path.rpartition("/")[2] == _DRAFTS for found in left)
+            if drafts and all(found.modification_time / 1000 < time.time() - _ABANDONED for found in left):
+                self._client.delete(self._path(name), recursive=bool(left))
+                return True
+        except (RuntimeError, OSError):
+            pass  # gone, or another process writes there
+        return False
 
     def keeps_versions(self) -> bool:
         """Return False: whether an administrator takes snapshots of a directory cannot be asked."""
@@ -199,19 +228,23 @@ class HdfsStore:
             latest = self.read(name)
             with self._errors(name, "write"), self._draft(name, latest.content) as draft:
                 # The copy has the version of what it is a copy of.
-                time = int(latest.version.partition("-")[0])
-                self._client.set_times(draft, time, time)
+                written = int(latest.version.partition("-")[0])
+                self._client.set_times(draft, written, written)
                 self._client.rename(draft, self._path(name), overwrite=True)
             if self._read(name).version == self.read(name).version:
                 return
 
     @contextmanager
     def _draft(self, name: str, content: bytes | Path) -> Iterator[str]:
-        """Write content under a name of its own in the directory of a name; removed at the end."""
+        """Write content under a name of its own, and make the directory of a name; removed at the end."""
         from hdfs_native import WriteOptions
 
-        directory = self._path(name).rpartition("/")[0]
-        draft = f"{directory}/{_DRAFT}{secrets.token_hex(8)}"
+        drafts = self._path(_DRAFTS)
+        if not self._has_drafts:
+            self._client.mkdirs(drafts, _PRIVATE, create_parent=True)
+            self._has_drafts = True
+        self._client.mkdirs(self._path(name).rpartition("/")[0], create_parent=True)
+        draft = f"{drafts}/{secrets.token_hex(8)}"
         try:
             with self._client.create(draft, WriteOptions(create_parent=True)) as target:
                 if isinstance(content, bytes):
@@ -229,7 +262,8 @@ class HdfsStore:
         try:
             with self._errors(below, "list"):
                 for found in self._client.list_status(self._path(below), recursive=True):
-                    hidden = found.path.rpartition("/")[2].startswith((_DRAFT, _NEXT))
+                    *above, last = found.path.split("/")
+                    hidden = last.startswith(_NEXT) or _DRAFTS in above
                     if not found.isdir and not hidden and found.path != self._path(below):
                         yield self._entry(found)
         except FileNotFoundError:
@@ -259,6 +293,8 @@ class HdfsStore:
         key = self._location.key
         return ConfigError([Fault(key, rule)]) if key else InputError(f"{rule}.")
 
+
+_CLIENTS: Final[dict[tuple[int, str, int, str | None], Client]] = {}
 
 _REFUSED: Final = (
     ("AccessControlException", "access is denied to {doing} files. Fix: check who owns the directory, and the user"),

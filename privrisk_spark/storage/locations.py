@@ -116,7 +116,8 @@ class Location:
 
     def _parts(self) -> tuple[str, ...]:
         # An Azure account is said in some spellings only; a name for two containers is then taken for one place.
-        return (self.kind, self.container, *(part for part in self.path.split("/") if part))
+        container = self.container.casefold() if self.kind == "hdfs" else self.container
+        return (self.kind, container, *(part for part in self.path.split("/") if part))
 
 
 def is_remote(text: str) -> bool:
@@ -157,7 +158,6 @@ def locate(text: str, *, key: str) -> Location:
     if _KINDS[scheme] == "hdfs":
         if not _NAME_NODE.fullmatch(authority):
             raise ConfigError([Fault(key, f"must name the name node or name service after '{scheme}://'")])
-        authority = authority.lower()
     elif not _CONTAINER.fullmatch(authority):
         raise ConfigError([Fault(key, f"must name a bucket or container after '{scheme}://'")])
     if any(mark in path for mark in "?#"):

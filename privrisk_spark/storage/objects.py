@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from privrisk_spark.errors import ConfigError, Fault, InputError
-from privrisk_spark.extras import require
+from privrisk_spark.extras import is_installed, require
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.store import RETRY_SECONDS, Entry, StorageError, Stored, open_ranges
 
@@ -225,6 +225,13 @@ class ObjectStore:
                     obstore.delete(self._store, [name])
         return True
 
+    def make(self, *, public: bool) -> None:
+        """Do nothing: a store has no directories, and the rules of the bucket grant access."""
+
+    def clear(self) -> None:
+        """Remove all objects."""
+        self.remove(*(entry.name for entry in self.entries()))
+
     def keeps_versions(self) -> bool:
         """Tell whether the store says that it keeps what is replaced or removed; of Google's it cannot be told."""
         import obstore
@@ -356,14 +363,18 @@ _PROFILES: Final = "PRIVRISK_AWS_PROFILES"
 def _aws_credentials(location: Location) -> Boto3CredentialProvider | None:
     """Return AWS's own chain of credentials if a bucket needs it; None if the environment has keys, or needs none."""
     environment = os.environ
-    of_buckets = dict(pair.partition("=")[::2] for pair in environment.get(_PROFILES, "").split(",") if pair)
+    pairs = [pair.partition("=") for pair in environment.get(_PROFILES, "").split(",") if pair.strip()]
+    if not all(equals for _, equals, _ in pairs):
+        raise InputError(f"'{location}': {_PROFILES} must be bucket=profile with commas between them. Fix: set it so.")
+    of_buckets = {bucket.strip(): profile.strip() for bucket, _, profile in pairs}
     profile = of_buckets.get(location.container)
     if profile is None and {"AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"} & environment.keys():
         return None
     profile = profile or environment.get("AWS_PROFILE")
     files = (environment.get(f"AWS_{name}_FILE", f"~/.aws/{file}") for name, file in _AWS_FILES)
     in_files = any(Path(file).expanduser().exists() for file in files)
-    if profile is None and "AWS_WEB_IDENTITY_TOKEN_FILE" not in environment and not in_files:
+    asked = profile is not None or "AWS_WEB_IDENTITY_TOKEN_FILE" in environment
+    if not asked and not (in_files and is_installed("boto3")):
         return None  # the role of the machine, which the store's library finds
     require("boto3", f"'{location}' with credentials of a profile or of a web identity")
     from boto3.session import Session
@@ -373,6 +384,8 @@ def _aws_credentials(location: Location) -> Boto3CredentialProvider | None:
     try:
         return Boto3CredentialProvider(Session(profile_name=profile))
     except (BotoCoreError, ValueError):
+        if not asked:
+            return None
         named = f"the profile '{profile}'" if profile else "the environment"
         raise InputError(f"'{location}': {named} has no credentials. Fix: set AWS_PROFILE or {_PROFILES}.") from None
 

@@ -13,7 +13,7 @@ from privrisk_spark.storage.store import RETRY_SECONDS, RemoteStore, Store
 
 __all__ = ["open_remote", "open_store"]
 
-_OPENED: Final[dict[tuple[int, Location, str, float], RemoteStore]] = {}
+_OPENED: Final[dict[tuple[int, Location, str], RemoteStore]] = {}
 
 
 def open_store(location: Location) -> Store:
@@ -36,9 +36,11 @@ def open_remote(location: Location, *, retry_seconds: float = RETRY_SECONDS) -> 
     retry_seconds : float
         For how long a request that failed is tried again.
     """
+    kind = HdfsStore if location.kind == "hdfs" else ObjectStore
+    if retry_seconds != RETRY_SECONDS:
+        return kind(location, retry_seconds=retry_seconds)
     # The libraries' threads do not survive a fork, by which Spark makes workers.
-    key = (os.getpid(), location, location.key, retry_seconds)
+    key = (os.getpid(), location, location.key)
     if key not in _OPENED:
-        kind = HdfsStore if location.kind == "hdfs" else ObjectStore
-        _OPENED[key] = kind(location, retry_seconds=retry_seconds)
+        _OPENED[key] = kind(location)
     return _OPENED[key]

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from privrisk_spark.errors import Fault, PlaceError
 from privrisk_spark.storage.documents import sync, write_text
-from privrisk_spark.storage.hdfs import HdfsStore
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.locks import LOCK, locked
 from privrisk_spark.storage.opening import open_remote
@@ -80,8 +79,7 @@ def claim(place: Location, key: str, kind: str, *, public: bool = False, make: b
     if place.remote:
         store = open_remote(place)
         if make or next(store.names(), None) is not None:
-            if isinstance(store, HdfsStore):
-                store.make(public=public)
+            store.make(public=public)
             store.create(MARKER, marker_text(kind).encode())
         return
     directory = Path(place.path)

@@ -161,7 +161,7 @@ class ObjectParts:
             if os.path.exists(marked) and f"{Path(marked).read_text(encoding='utf-8')}/".startswith(f"{removed}/"):
                 shutil.rmtree(os.path.join(_root(), held), ignore_errors=True)
         store = open_remote(self.location, retry_seconds=_AT_THE_END)
-        store.remove(*(entry.name for entry in store.entries()))
+        store.clear()
 
     def _name(self) -> str:
         return hashlib.sha256(str(self.location).encode()).hexdigest()[:32]

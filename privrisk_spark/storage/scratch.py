@@ -84,7 +84,7 @@ def sweep(place: Path) -> None:
                 if not location.remote or location.path.rpartition("/")[2] != path.name.lstrip("."):
                     raise InputError("It is not named as that run's, so nothing of it was removed.")
                 store = open_remote(location, retry_seconds=_PATIENCE)
-                store.remove(*(entry.name for entry in store.entries()))
+                store.clear()
             except (StorageError, OSError, InputError) as error:
                 _LOG.warning(
                     "'%s', which an earlier run left, could not be removed and holds values of the table: "

@@ -138,6 +138,12 @@ class RemoteStore(Store, Protocol):
     def names(self) -> Iterator[str]:
         """Yield the names of all files in the order of the store's listing, of which a caller may read the first."""
 
+    def make(self, *, public: bool) -> None:
+        """Make the place, with access for its owner only or for all users, if the store has such rights."""
+
+    def clear(self) -> None:
+        """Remove all files, also those that no listing shows."""
+
     def keeps_versions(self) -> bool:
         """Return True if the store reports that it keeps what is replaced or removed."""
 

@@ -60,6 +60,11 @@ PARSED = {
     "pip install": "it would change the environment of the tests; the extras it names are held against pyproject.toml",
     "make ": "it would run this test; its targets are held against the Makefile",
     "spark-submit ": "it needs a cluster: tests/jobs/test_cluster.py; script and options are held against the parser",
+    "export PYSPARK_PYTHON=": "the same: tests/jobs/test_packed.py",
+    "python3 -m venv env": "it makes an environment: tests/submitting.py makes one by the same programs",
+    "env/bin/": "the same: tests/submitting.py",
+    "'JOBS=": "the same: tests/submitting.py",
+    "hdfs dfs -put ": "a program of Hadoop: tests/jobs/test_packed.py writes the archive by a store",
     "airflow connections add": "Airflow has an environment of its own: tests/dags",
     "createdb ": "it needs a PostgreSQL server: tests/ledger/test_postgresql.py makes one by its other programs",
     "privrisk ledger create --url env:OWNER_URL": "the same; tests/cli/test_ledger.py runs it on a server of its own",
@@ -257,8 +262,9 @@ def parsed(line: str) -> None:
         case "privrisk":
             understood(words[1:])
         case "spark-submit":
-            (script,) = [word for word in words if word.startswith("jobs/")]
-            assert (ROOT / script).is_file()
+            (script,) = [word for word in words if word.endswith(".py")]
+            assert (ROOT / "jobs" / Path(script).name).is_file()
+            assert Path(script).parent.name in ("jobs", "$JOBS")
             understood([Path(script).stem, *words[words.index(script) + 1 :]])
         case "make":
             targets = re.findall(r"(?m)^([\w./$()-]+):", (ROOT / "Makefile").read_text())

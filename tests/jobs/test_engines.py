@@ -14,7 +14,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet
 import pytest
 import yaml
-from engine_program import digests
+from engine_program import MORE, digests
 from product import ROOT
 
 from benchmarks.jobs import JOBS, prepare
@@ -53,12 +53,12 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", [*JOBS, *MORE])
 def test_job_writes_the_same_bytes_on_both_engines(done: dict[str, dict[str, Any]], job: str) -> None:
     embedded, spark = done["embedded"][job], done["spark"][job]
     assert (embedded["code"], spark["code"]) == (0, 0), embedded["said"] + spark["said"]
     assert embedded["files"] == spark["files"]
-    assert len(spark["files"]) >= 2
+    assert len(spark["files"]) >= 2 or job == "validate"
 
 
 def privrisk(*arguments: str, cwd: Path, engine: str = "embedded", **more: str) -> subprocess.CompletedProcess[str]:

@@ -115,7 +115,7 @@ def test_object_store_profiles_of_buckets_are_used(
     home: Path, keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The profile of a bucket comes before the keys of the environment, which the other bucket takes."""
-    monkeypatch.setenv("PRIVRISK_AWS_PROFILES", "vault=vault")
+    monkeypatch.setenv("PRIVRISK_AWS_PROFILES", "other=x, vault = vault")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", keys["census"][0])
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", keys["census"][1])
     assert [write(bucket) for bucket in USERS] == [b"one", b"one"]

@@ -75,7 +75,47 @@ def test_remove_last_file_removes_its_empty_directories(store: HdfsStore) -> Non
     store.remove("a/b/one", "a/none")
     assert [entry.name for entry in store.entries()] == ["a/two"]
     left = {found.path.rpartition("/")[2] for found in store._client.list_status(store._path(""), recursive=True)}
-    assert left == {"a", "two"}
+    assert left == {".drafts", "a", "two"}
+
+
+def test_draft_of_a_killed_process_is_closed_to_others_and_cleared(
+    store: HdfsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise Stopped
+
+    class Killed:
+        """A client whose process is killed between the draft and its name."""
+
+        rename = delete = stop
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(client, name)
+
+    store.write("a/one", b"1")
+    client = store._client
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_client", Killed())
+        with pytest.raises(Stopped):
+            store.write("a/two", b"rows")
+    assert [entry.name for entry in store.entries()] == [*store.names()] == ["a/one"]
+    drafts = list(client.list_status(store._path(".drafts"), recursive=True))
+    assert [found.length for found in drafts] == [4]
+    assert client.get_file_info(store._path(".drafts")).permission == 0o700
+    # Of a store above it, the directory is empty once the draft is old.
+    above = HdfsStore(locate(str(store.location).rpartition("/")[0], key="output.path"), retry_seconds=1)
+    name = store.location.path
+    above.remove(f"{name}/a/one")
+    assert above._client.get_file_info(store._path("")).isdir
+    client.set_times(store._path(".drafts"), 1, 1)
+    above.write(f"{name}/a/one", b"1")
+    above.remove(f"{name}/a/one")
+    with pytest.raises(FileNotFoundError):
+        client.get_file_info(store._path(""))
+    store.write("a/one", b"1")
+    store.clear()
+    with pytest.raises(FileNotFoundError):
+        client.get_file_info(store._path(""))
 
 
 def test_make_private_directory_is_closed_to_others(store: HdfsStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,7 +145,7 @@ def release(
         refuse_withdrawn(place)
         refuse_note(policy, place)
         check_lake(policy, place.output)
-        check_catalog_table(spark, policy)
+        check_catalog_table(spark, policy, place.output)
         for name in place.output.without_manifest(run_id):
             LOGGER.warning(
                 "output.path: 'releases/%s' has no manifest, so it is no release; what made it was stopped, is at "

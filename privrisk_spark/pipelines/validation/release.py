@@ -125,7 +125,7 @@ def _look_at_places(
         lake = lake_place(policy, place, read)
         check_lake(policy, place.output)
     with looks.at("output.catalog"):
-        check_catalog_table(spark, policy)
+        check_catalog_table(spark, policy, place.output)
     places = {"output.path": place.output.location, "output.vault": place.vault.location}
     # A table that cannot be opened is a fault already, and has no files to be told.
     if not looks.faults:

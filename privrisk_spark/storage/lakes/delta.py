@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from privrisk_spark.errors import EngineError
 from privrisk_spark.extras import require
 from privrisk_spark.storage.files import ObjectFile
-from privrisk_spark.storage.lakes.footers import Listed, data_files, plain
+from privrisk_spark.storage.lakes.footers import FIELD_ID, Listed, Names, data_files, plain
 from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Places, Snapshot
 from privrisk_spark.storage.locations import Location, is_remote, locate
 from privrisk_spark.storage.opening import open_store
@@ -34,7 +34,7 @@ _KNOWN = {
 }  # fmt: skip
 """Features of the reader that are known."""
 
-_PHYSICAL = "delta.columnMapping.physicalName"
+_PHYSICAL, _COLUMN_ID = "delta.columnMapping.physicalName", "delta.columnMapping.id"
 
 _SQL_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 """Where Spark notes a type of texts with a length."""
@@ -72,12 +72,11 @@ def open_delta(asked: Asked, pin: Pin | None = None) -> Snapshot:
     version = int(table.version())
     _refuse_unreadable(asked, table)
     schema = pa.schema([pa.field(field.name, plain(field.type)) for field in pa.schema(table.schema().to_arrow())])
-    physical = _physical_names(asked, table)
     files = data_files(
         asked,
         schema,
         _listed(asked, table, location),
-        lambda of: _by_physical_name(physical, of) if physical else _by_name(schema, of),
+        _names(asked, table, schema),
         values_first=True,
         widened=_widened if "typeWidening" in _features(table) else None,
     )
@@ -228,17 +227,23 @@ def _unsupported(version: int) -> str:
     return f"unsupported minimum reader version {version}"
 
 
-def _physical_names(asked: Asked, table: DeltaTable) -> dict[str, str]:
-    """Return the names of columns in files by the columns' names; empty for a table without column mapping."""
-    if table.metadata().configuration.get("delta.columnMapping.mode", "none") == "none":
-        return {}
+def _names(asked: Asked, table: DeltaTable, schema: pa.Schema) -> Names:
+    """Return how columns of files are found: by their names, or by column mapping's physical names or ids."""
+    mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+    if mode == "none":
+        return lambda of_file: _by_name({name: name for name in schema.names}, of_file)
     for field in pa.schema(table.schema().to_arrow()):
         if pa.types.is_nested(field.type):
             raise asked.fault(
                 f"cannot be read as delta: it has column mapping and the column '{field.name}' of type {field.type}, "
                 f"whose fields have other names in files; {_BY_SPARK} this column."
             )
-    return {field.name: str(field.metadata.get(_PHYSICAL, field.name)) for field in table.schema().fields}
+    fields = {field.name: field.metadata for field in table.schema().fields}
+    if mode == "id":
+        ids = {int(said[_COLUMN_ID]): name for name, said in fields.items()}
+        return lambda of_file: _by_id(ids, of_file)
+    physical = {name: str(said.get(_PHYSICAL, name)) for name, said in fields.items()}
+    return lambda of_file: _by_name(physical, of_file)
 
 
 def _deleted(asked: Asked, table: DeltaTable, location: Location) -> dict[str, Places]:
@@ -329,20 +334,24 @@ def _file(asked: Asked, table: Location, path: str, size: int) -> str | ObjectFi
     return str(Path(table.path, place))
 
 
-def _by_physical_name(physical: Mapping[str, str], of_file: pa.Schema) -> dict[str, str]:
-    return {column: name for column, name in physical.items() if name in of_file.names}
+def _by_id(ids: Mapping[int, str], of_file: pa.Schema) -> dict[str, str]:
+    """Find columns by the ids that the writer gave them."""
+    own = {field.name: (field.metadata or {}).get(FIELD_ID) for field in of_file}
+    if None in own.values():
+        raise ValueError("has columns without ids, and the table finds columns by ids")
+    return {ids[int(number)]: name for name, number in own.items() if number is not None and int(number) in ids}
 
 
-def _by_name(schema: pa.Schema, of_file: pa.Schema) -> dict[str, str]:
-    """Columns by name; Delta knows no upper and lower case."""
+def _by_name(names: Mapping[str, str], of_file: pa.Schema) -> dict[str, str]:
+    """Find columns by their names in files; Delta knows no upper and lower case."""
     folded: dict[str, list[str]] = {}
     for name in of_file.names:
         folded.setdefault(name.casefold(), []).append(name)
     found = {}
-    for column in schema.names:
-        names = folded.get(column.casefold(), [])
-        if len(names) > 1:
-            raise ValueError(f"has {len(names)} columns '{column}'")
-        if names:
-            found[column] = names[0]
+    for column, name in names.items():
+        there = folded.get(name.casefold(), [])
+        if len(there) > 1:
+            raise ValueError(f"has {len(there)} columns '{column}'")
+        if there:
+            found[column] = there[0]
     return found

@@ -15,7 +15,10 @@ import pyarrow.parquet as pq
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Asked, DataFile, Places, Value, name_of
 
-__all__ = ["Listed", "Names", "Widened", "data_files", "known", "plain"]
+__all__ = ["FIELD_ID", "Listed", "Names", "Widened", "data_files", "known", "plain"]
+
+FIELD_ID = b"PARQUET:field_id"
+"""Key of a column's id in the metadata of its field, as Arrow reads a file."""
 
 _AT_ONCE = 8
 """Footers that are fetched at the same time."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 from privrisk_spark.errors import InputError
 from privrisk_spark.extras import require
 from privrisk_spark.storage.files import ObjectFile
-from privrisk_spark.storage.lakes.footers import Listed, Names, data_files, plain
+from privrisk_spark.storage.lakes.footers import FIELD_ID, Listed, Names, data_files, plain
 from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Places, Snapshot, Value
 from privrisk_spark.storage.locations import Location, is_remote, locate
 from privrisk_spark.storage.opening import open_store
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["open_iceberg", "place_of"]
 
 _NEWEST_FORMAT = 3
-_FIELD_ID = b"PARQUET:field_id"
 _APPLIED = (
     "CALL CATALOG.system.rewrite_data_files(table => 'TABLE', options => map('delete-file-threshold', '1')), then "
     "CALL CATALOG.system.rewrite_position_delete_files(table => 'TABLE', options => map('rewrite-all', 'true'))"
@@ -169,6 +168,13 @@ def _listed(asked: Asked, table: Table, schema: Schema, snapshot: OfTable) -> li
 
     found, deletes = [], False
     defaults = {field.name: _value(field.initial_default, field.field_type) for field in schema.fields}
+    within = set(schema.field_ids) - {field.field_id for field in schema.fields}
+    for field in (schema.find_field(number) for number in sorted(within)):
+        if field.initial_default is not None:
+            raise asked.fault(
+                f"cannot be read as iceberg: '{schema.find_column_name(field.field_id)}' is a field in a column and "
+                f"has a default; {_BY_SPARK}."
+            )
     for manifest in snapshot.manifests(table.io):
         entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
         of_deletes = manifest.content == ManifestContent.DELETES
@@ -299,7 +305,7 @@ def _matched(of_file: dict[str, int | None], of_table: dict[int, str]) -> dict[s
 
 
 def _id(field: pa.Field) -> int | None:
-    said = (field.metadata or {}).get(_FIELD_ID)
+    said = (field.metadata or {}).get(FIELD_ID)
     return None if said is None or int(said) < 0 else int(said)
 
 

@@ -27,6 +27,13 @@ print(json.dumps([rows, properties]))
 """
 
 
+_CREATE = """
+import sys
+from pyspark.sql import SparkSession
+SparkSession.builder.getOrCreate().sql(f"CREATE SCHEMA {sys.argv[1]}")
+"""
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     file = tmp_path / "table.csv"
@@ -66,9 +73,16 @@ def test_release_into_a_catalog_is_the_newest_and_replaces_no_other_table(
         refused = released("r3", "default.of_others")
         assert refused.code == 2
         said = " ".join(refused.err.split())
-        assert "output.catalog: 'default.of_others' is a table or view that no release made" in said
+        assert "output.catalog: 'default.of_others' is a table or view that no release of this output.path made" in said
         assert not (root / "out/releases/r3").exists()
         assert spark.table("default.of_others").count() == 3
+        # Nor that of another output.
+        other = small_release.policy("risk", table, tmp_path / "y", ("output.catalog", name))
+        assert privrisk(other, "--run-id", "r1", root=tmp_path / "y").code == 2
+        assert held() == ordered(published(root, "r2"))
+        for wrong, rule in (("no_such.visits", "there is no schema 'no_such'"), ("a b", "is no table that this")):
+            refused = released("r4", wrong)
+            assert (refused.code, f"output.catalog: {rule}" in " ".join(refused.err.split())) == (2, True), refused.err
     finally:
         for one in (name, "default.of_others"):
             spark.sql(f"DROP TABLE IF EXISTS {one}")
@@ -131,6 +145,8 @@ def test_release_into_a_catalog_is_read_by_another_session(kind: str, table: Pat
         return ran.stdout
 
     root = tmp_path / "x"
+    if kind == "iceberg":
+        run("-c", _CREATE, name.rpartition(".")[0])
     file = small_release.policy("risk", table, root, ("output.catalog", name), ("output.path", str(root / "out")))
     for run_id in ("r1", "r2"):
         run("-m", "privrisk_spark.cli.app", "release", file, "--run-id", run_id, f"--set=output.vault={root}/vault")
@@ -141,4 +157,4 @@ def test_release_into_a_catalog_is_read_by_another_session(kind: str, table: Pat
     assert len(rows) == 550
     manifest = json.loads((root / "out/manifest.json").read_text())
     assert properties["privrisk.run_id"] == manifest["run_id"] == "r2"
-    assert len(properties["privrisk.release"]) == 64
+    assert len(properties["privrisk.catalog_release"]) == 64

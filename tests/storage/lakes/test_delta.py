@@ -202,6 +202,29 @@ def test_features_a_version_makes_no_use_of_are_no_hindrance(
     assert ids(table) == "abcdef"
 
 
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_open_delta_column_mapping_finds_columns_as_the_mode_says(tmp_path: Path, mode: str) -> None:
+    """By the name without regard to case, or by the id in the file; a file without ids is refused."""
+    table = tmp_path / "t"
+    write_deltalake(table, rows("a", "b"))
+
+    def change(action: dict[str, Any]) -> None:
+        if "metaData" in action:
+            schema = json.loads(action["metaData"]["schemaString"])
+            for number, field in enumerate(schema["fields"], start=1):
+                physical = field["name"].upper() if mode == "name" else f"col-{number}"
+                field["metadata"] = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+            action["metaData"]["schemaString"] = json.dumps(schema)
+
+    lakes.edit_log(table, change)
+    lakes.set_protocol(table, 2, **{"delta.columnMapping.mode": mode})
+    if mode == "id":
+        with pytest.raises(SchemaError, match="has columns without ids, and the table finds columns by ids"):
+            open_delta(asked(table))
+        return
+    assert lakes.read_naively(open_delta(asked(table)), ["id"]) == rows("a", "b").to_pylist()
+
+
 def test_open_delta_damaged_deletion_vector_raises(table: Path) -> None:
     lakes.set_protocol(table, 3, "deletionVectors")
 

@@ -206,6 +206,15 @@ def test_open_iceberg_column_with_a_default_has_it_in_older_rows(table: Table) -
                 {"id": 91, "name": "day", "required": False, "type": "date", "initial-default": "2026-11-28"},
             ]
 
+    def add_within(document: dict[str, Any]) -> None:
+        document |= {"format-version": 3, "next-row-id": 0}
+        inner = {"id": 93, "name": "b", "required": False, "type": "int", "initial-default": 7}
+        kind = {"type": "struct", "fields": [inner]}
+        for schema in document["schemas"]:
+            schema["fields"].append({"id": 92, "name": "s", "required": False, "type": kind})
+
+    with pytest.raises(SchemaError, match=r"'s\.b' is a field in a column and has a default"):
+        open_iceberg(asked(lakes.with_metadata(table, add_within)))
     found = lakes.read_naively(open_iceberg(asked(lakes.with_metadata(table, add))), ["id"])
     assert {(row["given"], row["day"]) for row in found} == {(5, dt.date(2026, 11, 28))}
 
