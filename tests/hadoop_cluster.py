@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import shutil
 import xml.etree.ElementTree as ET
@@ -51,7 +52,7 @@ class Hadoop:
     def environment(self) -> dict[str, str]:
         """Variables that name the cluster to Hadoop's clients."""
         place = str(self.configuration)
-        return {"HADOOP_CONF_DIR": place, "YARN_CONF_DIR": place, "HADOOP_USER_NAME": "root"}
+        return {"HADOOP_CONF_DIR": place, "YARN_CONF_DIR": place, "HADOOP_USER_NAME": getpass.getuser()}
 
 
 @contextmanager

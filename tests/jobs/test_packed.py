@@ -87,9 +87,10 @@ def policy(small: Path, place: str) -> bytes:
 @pytest.fixture
 def submitted(hadoop: Hadoop, packed: Packed, archive: str, store: RemoteStore) -> Submitted:
     def run(mode: str, *more: str, killed_at: str | None = None) -> subprocess.CompletedProcess[str]:
-        there = {"PYSPARK_PYTHON": "./environment/bin/python", "HADOOP_USER_NAME": "root"}
+        user = hadoop.environment["HADOOP_USER_NAME"]
+        there = {"PYSPARK_PYTHON": "./environment/bin/python", "HADOOP_USER_NAME": user}
         settings = [f"spark.yarn.appMasterEnv.{name}={value}" for name, value in there.items()]
-        settings += ["spark.executorEnv.HADOOP_USER_NAME=root", "spark.ui.enabled=false", "spark.task.maxFailures=8"]
+        settings += [f"spark.executorEnv.HADOOP_USER_NAME={user}", "spark.ui.enabled=false", "spark.task.maxFailures=8"]
         # Spark's own jars are on every machine, as on a cluster that has Spark.
         settings.append(f"spark.yarn.jars=local:{SPARK}/jars/*")
         command = [
