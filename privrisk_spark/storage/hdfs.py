@@ -102,8 +102,8 @@ class HdfsStore:
         """Write a file that must not exist."""
         # The draft is gone if an earlier request whose answer was lost was carried out.
         gone = suppress(FileExistsError, FileNotFoundError)
-        with self._errors(name, "write"), self._draft(name, content) as draft, gone:
-            self._client.rename(draft, self._path(name))
+        with self._errors(name, "write"), self._draft(content) as draft, gone:
+            self._rename(draft, name, overwrite=False)
         return self.read(name).content == content
 
     def replace(self, name: str, content: bytes, version: str) -> bool:
@@ -125,13 +125,13 @@ class HdfsStore:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, whether or not it exists."""
-        with self._errors(name, "write"), self._draft(name, content) as draft:
-            self._client.rename(draft, self._path(name), overwrite=True)
+        with self._errors(name, "write"), self._draft(content) as draft:
+            self._rename(draft, name)
 
     def upload(self, name: str, source: Path) -> None:
         """Write a file with the content of a local one."""
-        with self._errors(name, "write"), self._draft(name, source) as draft:
-            self._client.rename(draft, self._path(name), overwrite=True)
+        with self._errors(name, "write"), self._draft(source) as draft:
+            self._rename(draft, name)
 
     def download(self, name: str, target: Path) -> None:
         """Write the content of a file to a local one that does not exist."""
@@ -226,24 +226,23 @@ class HdfsStore:
         """Copy the latest content to the name, until no later one is linked to it."""
         while True:
             latest = self.read(name)
-            with self._errors(name, "write"), self._draft(name, latest.content) as draft:
+            with self._errors(name, "write"), self._draft(latest.content) as draft:
                 # The copy has the version of what it is a copy of.
                 written = int(latest.version.partition("-")[0])
                 self._client.set_times(draft, written, written)
-                self._client.rename(draft, self._path(name), overwrite=True)
+                self._rename(draft, name)
             if self._read(name).version == self.read(name).version:
                 return
 
     @contextmanager
-    def _draft(self, name: str, content: bytes | Path) -> Iterator[str]:
-        """Write content under a name of its own, and make the directory of a name; removed at the end."""
+    def _draft(self, content: bytes | Path) -> Iterator[str]:
+        """Write content under a name of its own, and remove it at the end."""
         from hdfs_native import WriteOptions
 
         drafts = self._path(_DRAFTS)
         if not self._has_drafts:
             self._client.mkdirs(drafts, _PRIVATE, create_parent=True)
             self._has_drafts = True
-        self._client.mkdirs(self._path(name).rpartition("/")[0], create_parent=True)
         draft = f"{drafts}/{secrets.token_hex(8)}"
         try:
             with self._client.create(draft, WriteOptions(create_parent=True)) as target:
@@ -257,6 +256,14 @@ class HdfsStore:
         finally:
             with suppress(RuntimeError, OSError):
                 self._client.delete(draft)
+
+    def _rename(self, draft: str, name: str, *, overwrite: bool = True) -> None:
+        """Give a draft its name, in a directory that another process may have removed as it was empty."""
+        path = self._path(name)
+        with suppress(FileNotFoundError):
+            return self._client.rename(draft, path, overwrite)
+        self._client.mkdirs(path.rpartition("/")[0], create_parent=True)
+        return self._client.rename(draft, path, overwrite)
 
     def _listed(self, below: str) -> Iterator[Entry]:
         try:
