@@ -100,6 +100,6 @@ EngineOption = Annotated[
 PrivateOutput = Annotated[
     str,
     typer.Option(
-        "--output", metavar="DIR", help="Directory to write to, or a URI in an object store; never publish it."
+        "--output", metavar="DIR", help="Directory to write to, or a URI in HDFS or an object store; never publish it."
     ),
 ]

@@ -149,8 +149,9 @@ def _measure_reach(spark: SparkSession, directory: PartDirectory, content: str, 
     lost = sorted({row["why"] for row in rows if not row["found"]})
     if lost:
         what = (
-            "is not reached by Spark's workers: set run.scratch to an object store, such as s3://bucket/scratch, or "
-            f"put {'the vault' if key == 'output.vault' else 'it'} on a file system that all machines mount at one path"
+            "is not reached by Spark's workers: set run.scratch to HDFS or an object store, such as "
+            f"s3://bucket/scratch, or put {'the vault' if key == 'output.vault' else 'it'} on a file system that all "
+            "machines mount at one path"
             if isinstance(directory, LocalParts)
             else "is not reached by Spark's workers: give them the settings and credentials that the driver has "
             "(spark.executorEnv.AWS_…) and the package obstore"

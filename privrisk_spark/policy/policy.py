@@ -217,8 +217,8 @@ class LakeOutput(Part):
     format: Form = Field(description="Format of the table.")
     path: PathText | None = Field(
         None,
-        description="Of format delta: directory of the table, or its URI in an object store, outside output.path; the "
-        "first release makes it.",
+        description="Of format delta: directory of the table, or its URI in HDFS or an object store, outside "
+        "output.path; the first release makes it.",
         exclude_if=unsaid,
     )
     catalog: Text | None = Field(
@@ -239,11 +239,12 @@ class Output(Part):
     """Where the release and what must not be published go."""
 
     path: PathText = Field(
-        description="Directory of the published releases, or its URI in an object store, such as s3://bucket/releases."
+        description="Directory of the published releases, or its URI in HDFS or an object store, such as "
+        "s3://bucket/releases."
     )
     vault: PathText = Field(
-        description="Directory of what must not be published, outside output.path; also in an object store, such as "
-        "s3://bucket/vault."
+        description="Directory of what must not be published, outside output.path; also in HDFS or an object store, "
+        "such as s3://bucket/vault."
     )
     format: Literal["parquet", "csv"] = Field("parquet", description="Format of the data files.")
     files: Annotated[int, Field(gt=0, le=10_000), NUMBER] | None = Field(

@@ -18,8 +18,8 @@ class Run(Part):
     date: Day | None = Field(None, description="Business date; '{ds}' takes the scheduler's date or today.")
     scratch: Text | None = Field(
         None,
-        description="Directory in an object store, such as s3://bucket/scratch, where tasks hand parts to each other "
-        "if the machines share no disk; by default they do in output.vault.",
+        description="Directory in HDFS or an object store, such as s3://bucket/scratch, where tasks hand parts to "
+        "each other if the machines share no disk; by default they do in output.vault.",
         exclude_if=unsaid,
     )
     engine: Engine = Field(

@@ -150,7 +150,7 @@ def test_workers_that_share_no_disk_with_the_driver(
     lost = submit(policy, driver_only / "lost")
     assert lost.returncode == 2, lost.stderr[-3000:]
     (said,) = (line for line in lost.stderr.splitlines() if line.startswith("privrisk: "))
-    assert "output.vault: is not reached by Spark's workers: set run.scratch to an object store" in said
+    assert "output.vault: is not reached by Spark's workers: set run.scratch to HDFS or an object store" in said
     assert "stage 1 of" not in lost.stderr, "before any work"
     # Beside the exit code that a scheduler sees, the file it reads where it sees none.
     assert json.loads((driver_only / "lost" / "vault" / "status.json").read_text())["code"] == 2

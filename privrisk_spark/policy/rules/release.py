@@ -406,7 +406,8 @@ def _impossible_scratch(policy: Policy) -> Iterable[Fault]:
     if not is_remote(scratch):
         yield Fault(
             "run.scratch",
-            "must be a directory in an object store (s3://, az://, abfss:// or gs://); a file system that all machines "
+            "must be a directory in HDFS or an object store (hdfs://, s3://, az://, abfss:// or gs://); a "
+            "file system that all machines "
             "mount needs none, if output.vault is there",
         )
         return

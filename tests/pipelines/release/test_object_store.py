@@ -388,8 +388,8 @@ def test_tables_that_cannot_be_read_are_named(privrisk: Privrisk, store: ObjectS
 @pytest.mark.parametrize(
     ("scratch", "more", "rule"),
     [
-        ("/tmp/shared", [], "run.scratch: must be a directory in an object store"),
-        ("dbfs://name/shared", [], "run.scratch: must be a directory in an object store"),
+        ("/tmp/shared", [], "run.scratch: must be a directory in HDFS or an object store"),
+        ("dbfs://name/shared", [], "run.scratch: must be a directory in HDFS or an object store"),
         (f"s3://{BUCKET}", [], "run.scratch: must be a directory of its own"),
         (f"s3://user:{SECRET}@{BUCKET}/x", [], "run.scratch: must hold no credentials"),
         (f"s3://{BUCKET}/x", [("history", ["/srv/vault"])], "run.scratch: with history it needs output.vault"),
