@@ -79,3 +79,10 @@ def test_places_that_lie_in_each_other_overlap_and_neighbours_do_not() -> None:
     assert locate(one, key="x").overlaps(locate(other, key="x"))
     assert base.below("c") == at("s3://census/a/b/c")
     assert locate("s3://census", key="x").below("c") == at("s3://census/c")
+
+
+def test_locate_name_service_keeps_its_capitals_and_overlaps_without_regard_to_case() -> None:
+    place = locate("hdfs://ProdNS/vault", key="output.vault")
+    assert (str(place), place.remote) == ("hdfs://ProdNS/vault", True)
+    assert place.overlaps(locate("hdfs://prodns/vault/x", key="output.path"))
+    assert not place.overlaps(locate("hdfs://prodns:8020/other", key="output.path"))
