@@ -11,6 +11,9 @@ from privrisk_spark.storage.hdfs import HdfsStore
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.store import StorageError
 
+# Hadoop's cluster needs the jars of Spark.
+pytestmark = pytest.mark.spark
+
 
 @pytest.fixture
 def store(hdfs: str) -> HdfsStore:

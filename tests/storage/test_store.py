@@ -25,7 +25,7 @@ from privrisk_spark.storage.store import StorageError, Store
 pytestmark = pytest.mark.usefixtures("endpoint")
 
 
-@pytest.fixture(params=["local", "hdfs", "s3", "az", "gs"])
+@pytest.fixture(params=["local", pytest.param("hdfs", marks=pytest.mark.spark), "s3", "az", "gs"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "local":
         return open_store(locate(str(tmp_path / "place"), key="output.path"))
