@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,17 +213,37 @@ def _deleted(asked: Asked, table: Table, snapshot: OfTable) -> dict[str, Places]
 
     tasks = list(table.scan(snapshot_id=snapshot.snapshot_id).plan_files())
     files = {one.file_path: one for task in tasks for one in task.delete_files}
+    vectors = {path for path, one in files.items() if one.file_format.value.upper() == "PUFFIN"}
+    found = {}
     try:
+        for path in vectors:
+            _check_vectors(table, path)
         read = {path: _read_deletes(table.io, one) for path, one in files.items()}
+        for task in tasks:
+            path = task.file.file_path
+            # A file of positions may be of other data files; a vector is of the one that its manifest names.
+            named = [read[one.file_path] for one in task.delete_files if one.file_path in vectors]
+            if not all(path in places for places in named):
+                raise ValueError("A deletion vector is of another file.")
+            places = [read[one.file_path][path] for one in task.delete_files if path in read[one.file_path]]
+            if places:
+                found[path] = np.unique(np.concatenate([one.to_numpy() for one in places]))
     except (ValueError, OSError, pa.ArrowException):
         raise asked.fault("cannot be read as iceberg: a delete file is damaged or gone; restore it.") from None
-    found = {}
-    for task in tasks:
-        path = task.file.file_path
-        places = [read[one.file_path][path] for one in task.delete_files if path in read[one.file_path]]
-        if places:
-            found[path] = np.unique(np.concatenate([one.to_numpy() for one in places]))
     return found
+
+
+def _check_vectors(table: Table, path: str) -> None:
+    """Compare the deletion vectors of a file with their checksums, which pyiceberg skips; ValueError if one differs."""
+    from pyiceberg.table.puffin import PuffinFile
+
+    with table.io.new_input(path).open() as stream:
+        file = PuffinFile(stream.read())
+    for blob in file.footer.blobs:
+        # Four bytes of length, what is summed, and four bytes of its CRC-32.
+        content = file.get_blob_payload(blob)
+        if zlib.crc32(content[4:-4]) != int.from_bytes(content[-4:], "big"):
+            raise ValueError("The checksum of a deletion vector differs.")
 
 
 def place_of(asked: Asked, path: str, size: int) -> str | ObjectFile:

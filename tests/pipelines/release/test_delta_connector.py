@@ -243,12 +243,17 @@ def test_a_clone_reads_the_files_of_the_table_it_is_of(
             "'delta.columnMapping.mode' = 'id'", ("DELETE FROM {at} WHERE id < 9",), id="column-mapping-by-id"
         ),
         pytest.param(
-            "'delta.enableTypeWidening' = 'true'",
+            "'delta.enableTypeWidening' = 'true', 'delta.feature.timestampNtz' = 'supported'",
             (
                 "ALTER TABLE {at} ALTER COLUMN n TYPE BIGINT",
                 "ALTER TABLE {at} ALTER COLUMN f TYPE DOUBLE",
                 "ALTER TABLE {at} ALTER COLUMN d TYPE DECIMAL(12, 3)",
                 "INSERT INTO {at} VALUES (9001, 5000000000, 1.5, 123456789.125, 'even')",
+                "ALTER TABLE {at} ADD COLUMNS (i INT, j INT, day DATE)",
+                "INSERT INTO {at} VALUES (9002, 1, 1, 1, 'even', 7, 8, DATE '1970-01-03')",
+                "ALTER TABLE {at} ALTER COLUMN i TYPE DOUBLE",
+                "ALTER TABLE {at} ALTER COLUMN j TYPE DECIMAL(12, 2)",
+                "ALTER TABLE {at} ALTER COLUMN day TYPE TIMESTAMP_NTZ",
             ),
             id="type-widening",
         ),

@@ -18,6 +18,7 @@ import pytest
 import small_release
 from connectors import Connector, ordered, published
 from product import Privrisk, Ran
+from pyiceberg.table.puffin import PuffinFile
 from pyspark.sql import SparkSession
 
 from privrisk_spark.errors import SchemaError
@@ -228,6 +229,19 @@ def test_open_iceberg_rows_deleted_by_files_are_not_read(
     assert len(found) < 2200
     for snapshot in snapshots(connector, at):
         assert by_tasks(spark, directory(place, at), snapshot) == by_connector(connector, at, snapshot)
+    if version == 3:
+        file = max(directory(place, at).rglob("*.puffin"), key=lambda one: one.stat().st_mtime_ns)
+        whole = file.read_bytes()
+        # The last position of a vector, which four bytes of a checksum follow; and the name of its data file.
+        blob = PuffinFile(whole).footer.blobs[0]
+        last = blob.offset + blob.length - 6
+        for changed in (
+            whole[:last] + bytes([whole[last] ^ 1]) + whole[last + 1 :],
+            whole.replace(b".parquet", b".parquex"),
+        ):
+            file.write_bytes(changed)
+            assert "a delete file is damaged or gone" in refused(directory(place, at))
+        file.write_bytes(whole)
 
 
 @pytest.mark.parametrize(
