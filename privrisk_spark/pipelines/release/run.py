@@ -134,6 +134,7 @@ def release(
     refuse_public_ledger(policy, {"output.path": place.output.location, **lake})
     place.check()
     with place.held():
+        check_catalog_table(spark, policy, place.output)
         done = place.published()
         if done is not None:
             confirm(policy, place, done, date=date, table=table)
@@ -145,7 +146,6 @@ def release(
         refuse_withdrawn(place)
         refuse_note(policy, place)
         check_lake(policy, place.output)
-        check_catalog_table(spark, policy, place.output)
         for name in place.output.without_manifest(run_id):
             LOGGER.warning(
                 "output.path: 'releases/%s' has no manifest, so it is no release; what made it was stopped, is at "
