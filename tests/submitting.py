@@ -46,7 +46,7 @@ def submit(
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedEnvironment:
     """An environment that has the wheel and not Spark, and the archive of it.
 
     Attributes
@@ -64,7 +64,7 @@ class Packed:
         return str(found)
 
 
-def pack(directory: Path) -> Packed:
+def pack(directory: Path) -> PackedEnvironment:
     """Make an environment and its archive by the lines of docs/clusters.md, of the packages that tests use."""
     uv, there = Path(sys.executable).with_name("uv"), directory / "env"
     same = directory / "same.txt"
@@ -78,4 +78,4 @@ def pack(directory: Path) -> Packed:
     archive = directory / "privrisk.tar.gz"
     packed = [there / "bin/venv-pack", "-q", "-p", there, "-o", archive, "--compress-level", "1"]
     subprocess.run(packed, check=True)
-    return Packed(there, archive)
+    return PackedEnvironment(there, archive)

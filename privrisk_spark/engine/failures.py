@@ -23,7 +23,7 @@ _ENDS = {
 """Errors by name; a policy's faults are found before there are tasks."""
 
 
-def spark_errors() -> tuple[type[Exception], ...]:
+def list_spark_errors() -> tuple[type[Exception], ...]:
     """Return what Spark raises if it cannot execute a plan: errors of PySpark, and of Java that it does not know."""
     from pyspark.errors import PySparkException
 

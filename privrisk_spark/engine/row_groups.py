@@ -128,7 +128,7 @@ class RowGroups:
     columns: Mapping[str, str] = field(default_factory=dict)
     deleted: tuple[LongArray, ...] | None = field(default=None, compare=False)
 
-    def lost(self, metadata: pq.FileMetaData) -> LongArray | None:
+    def find_deleted(self, metadata: pq.FileMetaData) -> LongArray | None:
         """Return the places of deleted rows among all rows of these row groups, ascending."""
         if self.deleted is None:
             return None
@@ -236,10 +236,10 @@ def batches_of(
         texts = [piece.held(name) for name in names if name in encoded]
         groups = range(piece.first, piece.end)
         with _named(piece, there), _parquet(piece.file, texts) as file:
-            lost, start = piece.lost(file.metadata), 0
+            lost, start = piece.find_deleted(file.metadata), 0
             for batch in file.iter_batches(batch_size=size, row_groups=groups, columns=there):
                 if lost is not None:
-                    start, batch = start + batch.num_rows, _without(batch, lost - start)  # noqa: PLW2901
+                    start, batch = start + batch.num_rows, _drop_rows(batch, lost - start)  # noqa: PLW2901
                 arrays = {name: batch.column(batch.schema.get_field_index(piece.held(name))) for name in names}
                 yield table_of(piece, batch.num_rows, arrays)
 
@@ -261,7 +261,7 @@ def batches_of(
     return Batches.of_parts(spark, tasks, read, T.StructType(fields), rows=rows)
 
 
-def _without(batch: pa.RecordBatch, places: LongArray) -> pa.RecordBatch:
+def _drop_rows(batch: pa.RecordBatch, places: LongArray) -> pa.RecordBatch:
     """Return the rows of a batch that are not at some places; places outside of it do not count."""
     left = np.ones(batch.num_rows, dtype=np.bool_)
     left[places[(places >= 0) & (places < batch.num_rows)]] = False

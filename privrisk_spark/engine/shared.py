@@ -154,6 +154,6 @@ def _measure_reach(spark: SparkSession, directory: PartDirectory, content: str, 
             "machines mount at one path"
             if isinstance(directory, LocalParts)
             else "is not reached by Spark's workers: give them the settings and credentials that the driver has "
-            "(spark.executorEnv.AWS_…) and the package obstore"
+            "(such as spark.executorEnv.AWS_…) and the package obstore, or hdfs-native for HDFS"
         )
         raise ConfigError([Fault(key, f"{what}. A task ended with {', '.join(lost)}")])

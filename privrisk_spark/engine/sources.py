@@ -393,14 +393,14 @@ def catalog_properties(spark: SparkSession, name: str) -> dict[str, str]:
         As ``spark.table`` takes it.
     """
     lines = (
-        spark.sql(f"DESCRIBE TABLE EXTENDED {sql_identifier(spark, name)}").select("col_name", "data_type").toArrow()
+        spark.sql(f"DESCRIBE TABLE EXTENDED {quote_identifier(spark, name)}").select("col_name", "data_type").toArrow()
     )
     names, values = (lines.column(i).to_pylist() for i in range(2))
     begun = names.index(_DETAILED) if _DETAILED in names else len(names)
     return dict(zip(names[begun:], values[begun:], strict=True))
 
 
-def sql_identifier(spark: SparkSession, name: str) -> str:
+def quote_identifier(spark: SparkSession, name: str) -> str:
     """Return the name of a table of a catalog as part of a statement.
 
     Parameters

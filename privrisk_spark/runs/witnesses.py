@@ -151,8 +151,8 @@ def look(*places: Path | Output | Vault) -> Seen:
         place = _opened(one)
         if isinstance(place, ObjectOutput):
             there = place.current() is not None
-            releases_of = ((run_id, str(place), manifest) for run_id, manifest in place.manifests())
-            found = [known for one_of in releases_of for known in _private(*one_of)]
+            list_releases = ((run_id, str(place), manifest) for run_id, manifest in place.manifests())
+            found = [known for one_of in list_releases for known in _private(*one_of)]
             found += [known for stone in place.tombstones() for known in _private(stone["run_id"], str(place), stone)]
             kept = _in_store(place.location)
             looked.append(Looked(str(place), there or bool(kept), len(kept), len(found)))

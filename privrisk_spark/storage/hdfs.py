@@ -170,7 +170,7 @@ class HdfsStore:
         return None if found.isdir else self._entry(found)
 
     def entries(self, below: str = "") -> Iterator[Entry]:
-        """List the files below a name, or all, except drafts and links; ascending by name."""
+        """List the files below a name, or all, except drafts and links, in the order of their names."""
         yield from sorted(self._listed(below), key=lambda entry: entry.name)
 
     def names(self) -> Iterator[str]:

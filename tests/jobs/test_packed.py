@@ -21,7 +21,7 @@ import yaml
 from hadoop_cluster import Hadoop
 from kills import failing_package
 from product import Privrisk
-from submitting import Packed, pack, submit
+from submitting import PackedEnvironment, pack, submit
 
 from benchmarks.standalone import standalone, submit_environment
 from privrisk_spark.storage.locations import locate
@@ -44,12 +44,12 @@ def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hadoop]:
 
 
 @pytest.fixture(scope="module")
-def packed(tmp_path_factory: pytest.TempPathFactory) -> Packed:
+def packed(tmp_path_factory: pytest.TempPathFactory) -> PackedEnvironment:
     return pack(tmp_path_factory.mktemp("packed"))
 
 
 @pytest.fixture(scope="module")
-def archive(hadoop: Hadoop, packed: Packed) -> str:
+def archive(hadoop: Hadoop, packed: PackedEnvironment) -> str:
     """URI of the archive in HDFS, from which each machine fetches it once."""
     place = open_remote(locate(f"{hadoop.uri}/packages", key="x"))
     place.upload(packed.archive.name, packed.archive)
@@ -85,7 +85,7 @@ def policy(small: Path, place: str) -> bytes:
 
 
 @pytest.fixture
-def submitted(hadoop: Hadoop, packed: Packed, archive: str, store: RemoteStore) -> Submitted:
+def submitted(hadoop: Hadoop, packed: PackedEnvironment, archive: str, store: RemoteStore) -> Submitted:
     def run(mode: str, *more: str, killed_at: str | None = None) -> subprocess.CompletedProcess[str]:
         user = hadoop.environment["HADOOP_USER_NAME"]
         there = {"PYSPARK_PYTHON": "./environment/bin/python", "HADOOP_USER_NAME": user}
@@ -131,7 +131,7 @@ def test_release_on_yarn_after_kills_has_the_bytes_of_a_local_run(
 
 def test_release_on_workers_without_the_package_has_the_bytes_of_a_local_run(
     hadoop: Hadoop,
-    packed: Packed,
+    packed: PackedEnvironment,
     small: Path,
     privrisk: Privrisk,
     tmp_path_factory: pytest.TempPathFactory,

@@ -27,7 +27,7 @@ from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.objects import ObjectStore
 
 USERS = ("census", "vault")
-"""Users, each of whom may use the bucket of their name."""
+"""Each user may use the bucket of the same name."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """Key and secret of each user, and the server's address."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
-    # So many requests are answered before signatures and rights are checked: those that follow here.
+    # The server answers this number of requests before it checks signatures and rights: the requests below.
     free = 4 * len(USERS) + 1 + 3
     environment = {**os.environ, "PYTHONWARNINGS": "ignore", "INITIAL_NO_AUTH_ACTION_COUNT": str(free)}
     command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]

@@ -20,7 +20,7 @@ def store(hdfs: str) -> HdfsStore:
     return HdfsStore(locate(f"{hdfs}/{uuid4().hex}", key="output.path"), retry_seconds=1)
 
 
-class Stopped(Exception):  # noqa: N818 - no error of the program
+class StopError(Exception):
     pass
 
 
@@ -31,11 +31,11 @@ def test_replace_stopped_before_the_copy_is_read_and_copied_by_the_next(
     first = store.read("m.json")
 
     def stop(name: str) -> None:
-        raise Stopped(name)
+        raise StopError(name)
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "_publish", stop)
-        with pytest.raises(Stopped):
+        with pytest.raises(StopError):
             store.replace("m.json", b"2", first.version)
     assert store._read("m.json").content == b"1"
     second = store.read("m.json")
@@ -85,9 +85,9 @@ def test_draft_of_a_killed_process_is_closed_to_others_and_cleared(
     store: HdfsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: object, **__: object) -> None:
-        raise Stopped
+        raise StopError
 
-    class Killed:
+    class KilledClient:
         """A client whose process is killed between the draft and its name."""
 
         rename = delete = stop
@@ -98,8 +98,8 @@ def test_draft_of_a_killed_process_is_closed_to_others_and_cleared(
     store.write("a/one", b"1")
     client = store._client
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_client", Killed())
-        with pytest.raises(Stopped):
+        patch.setattr(store, "_client", KilledClient())
+        with pytest.raises(StopError):
             store.write("a/two", b"rows")
     assert [entry.name for entry in store.entries()] == [*store.names()] == ["a/one"]
     drafts = list(client.list_status(store._path(".drafts"), recursive=True))

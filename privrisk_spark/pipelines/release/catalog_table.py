@@ -13,11 +13,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.engine.failures import spark_errors
+from privrisk_spark.engine.failures import list_spark_errors
 from privrisk_spark.engine.released import Partitions, read_published
-from privrisk_spark.engine.sources import sql_identifier
+from privrisk_spark.engine.sources import quote_identifier
 from privrisk_spark.errors import ConfigError, EngineError, Fault, SchemaError
-from privrisk_spark.pipelines.release.lake_output import releases_of
+from privrisk_spark.pipelines.release.lake_output import list_releases
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.outputs import Output
 from privrisk_spark.runs.progress import LOGGER
@@ -61,8 +61,8 @@ def check_catalog_table(spark: SparkSession, policy: Policy, output: Output) -> 
         if schema and not spark.catalog.databaseExists(schema):
             rule = f"there is no schema '{schema}'. Got '{name}'. Fix: create it (CREATE SCHEMA), or name another one"
             raise ConfigError([Fault(KEY, rule)])
-        _held(spark, name, output)
-    except spark_errors() as error:  # its text may quote credentials
+        _find_release(spark, name, output)
+    except list_spark_errors() as error:  # its text may quote credentials
         rule = f"is no table that this session can reach ({_condition(error)}). Got '{name}'. Fix: check the catalog"
         raise ConfigError([Fault(KEY, rule)]) from None
 
@@ -94,12 +94,12 @@ def write_catalog_table(spark: SparkSession, policy: Policy, place: Workplace, m
         return
     digest = release_digest(manifest)
     try:
-        if _held(spark, name, place.output) == digest:
+        if _find_release(spark, name, place.output) == digest:
             return
         data, partitions = place.target.below("data"), Partitions.of_manifest(manifest)
         rows = read_published(spark, policy.places, data, key="output.path", partitions=partitions)
         _replace(rows, name, {_RELEASE: digest, _RUN: place.run_id})
-    except spark_errors() as error:  # its text may quote credentials
+    except list_spark_errors() as error:  # its text may quote credentials
         raise EngineError(
             f"{KEY}: '{name}' cannot be written ({_condition(error)}). The release is published at '{place.target}'. "
             "Fix: check the catalog and run the same run id again."
@@ -129,17 +129,17 @@ def _replace(rows: DataFrame, name: str, properties: Mapping[str, str]) -> None:
         if error.getCondition() != _NO_REPLACE:
             raise
         if spark.catalog.tableExists(name):
-            spark.sql(f"DROP TABLE {sql_identifier(spark, name)}")
+            spark.sql(f"DROP TABLE {quote_identifier(spark, name)}")
         writer.create()
 
 
-def _held(spark: SparkSession, name: str, output: Output) -> str | None:
+def _find_release(spark: SparkSession, name: str, output: Output) -> str | None:
     """Return the digest of the release that a table holds; None if there is no such table."""
     if not spark.catalog.tableExists(name):
         return None
-    rows = spark.sql(f"SHOW TBLPROPERTIES {sql_identifier(spark, name)}").toArrow()
+    rows = spark.sql(f"SHOW TBLPROPERTIES {quote_identifier(spark, name)}").toArrow()
     found = dict(zip(rows.column("key").to_pylist(), rows.column("value").to_pylist(), strict=True)).get(_RELEASE)
-    if found is None or found not in releases_of(output):
+    if found is None or found not in list_releases(output):
         raise SchemaError(
             f"{KEY}: '{name}' is a table or view that no release of this output.path made; a release would replace it. "
             "Fix: name another table, or drop it."

@@ -90,7 +90,7 @@ def check_lake(policy: Policy, output: Output) -> None:
     table = lake_of(policy)
     if table is not None:
         kept = dict.fromkeys(policy.kept_columns)
-        table.check(lambda: releases_of(output), {**dict.fromkeys(policy.quasi_identifiers, pa.string()), **kept})
+        table.check(lambda: list_releases(output), {**dict.fromkeys(policy.quasi_identifiers, pa.string()), **kept})
 
 
 def check_staged(policy: Policy, place: Workplace) -> None:
@@ -104,7 +104,7 @@ def check_staged(policy: Policy, place: Workplace) -> None:
     table = lake_of(policy)
     if table is not None:
         schema = schema_of(next(files_below(place.staging / "data")))
-        table.check(lambda: releases_of(place.output), dict(zip(schema.names, schema.types, strict=True)))
+        table.check(lambda: list_releases(place.output), dict(zip(schema.names, schema.types, strict=True)))
 
 
 def commit_to_lake(policy: Policy, place: Workplace, manifest: Mapping[str, Any]) -> None:
@@ -154,7 +154,7 @@ def commit_to_lake(policy: Policy, place: Workplace, manifest: Mapping[str, Any]
                 others,
                 place.run_id,
             )
-        version = table.commit(release, newest=newest, releases=lambda: releases_of(place.output))
+        version = table.commit(release, newest=newest, releases=lambda: list_releases(place.output))
     except Exception:
         LOGGER.warning(
             "output.lake: the release is published at '%s', and the table lacks it; run the same run id again to "
@@ -166,7 +166,7 @@ def commit_to_lake(policy: Policy, place: Workplace, manifest: Mapping[str, Any]
         LOGGER.info("output.lake: run id %s is in the table, as its version or snapshot %d", place.run_id, version)
 
 
-def releases_of(output: Output) -> Iterator[str]:
+def list_releases(output: Output) -> Iterator[str]:
     """Yield the digests of all releases of an output, the current one first, and those that were withdrawn."""
     current = output.current()
     if current is not None:

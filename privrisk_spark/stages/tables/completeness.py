@@ -18,7 +18,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.csv_lines import csv_lines_frame
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.engine.failures import spark_errors, unreadable
+from privrisk_spark.engine.failures import list_spark_errors, unreadable
 from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.engine.plain_lines import collect_plain
 from privrisk_spark.engine.source_files import check_files, path_for_spark
@@ -76,7 +76,7 @@ def collect_files_read(
     where = f"{key}.path: '{table.path}':"
     try:
         malformed, garbled = _collect_damaged(spark, table, frame, key)
-    except spark_errors() as error:
+    except list_spark_errors() as error:
         known = unreadable(str(error))
         if known is None:
             raise
@@ -109,7 +109,7 @@ def _collect_version(spark: SparkSession, name: str) -> tuple[dict[str, Any], in
         if form == "delta" and re.fullmatch(_QUOTABLE, name):
             newest = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1")
             found |= _collect_row(newest, version="version", committed="timestamp")
-    except spark_errors() as error:
+    except list_spark_errors() as error:
         _LOG.warning("Spark does not give the version of the table '%s' (%s)", name, type(error).__name__)
     return found, None
 

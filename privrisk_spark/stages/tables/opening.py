@@ -18,7 +18,7 @@ from privrisk_spark.engine import sources
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.csv_lines import LONGEST_LINE, csv_lines_frame
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.engine.failures import spark_errors
+from privrisk_spark.engine.failures import list_spark_errors
 from privrisk_spark.engine.lake_tables import lake_frame
 from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.engine.object_tables import files_frame, object_frame
@@ -120,7 +120,7 @@ def read(
             if any(name.lower() == "mode" and value.lower() != "permissive" for name, value in options.items()):
                 frame = whole_rows(frame)
         frame.schema  # noqa: B018 - a lazy reader fails here
-    except spark_errors() as error:
+    except list_spark_errors() as error:
         condition = _condition(error)
         what = "there is nothing there" if condition == "PATH_NOT_FOUND" else f"Spark says {condition}"
         scheme = (table.path or "").partition("://")

@@ -51,23 +51,23 @@ def test_release_into_a_catalog_is_the_newest_and_replaces_no_other_table(
         file = small_release.policy("risk", table, root, ("output.catalog", catalog))
         return privrisk(file, "--run-id", run_id, root=root)
 
-    def held() -> list[list[Any]]:
+    def read_rows() -> list[list[Any]]:
         return ordered(spark.table(name).toArrow().to_pylist())
 
     try:
         assert released("r1").code == 0
-        assert held() == ordered(published(root, "r1"))
+        assert read_rows() == ordered(published(root, "r1"))
         before = table.read_text()
         table.write_text(before + "20;Ulm\n" * 50)
         assert released("r2").code == 0
-        assert len(held()) == 550
+        assert len(read_rows()) == 550
         table.write_text(before)
         assert "Already released" in released("r1").out
         table.write_text(before + "20;Ulm\n" * 50)
-        assert held() == ordered(published(root, "r2"))
+        assert read_rows() == ordered(published(root, "r2"))
         spark.sql(f"DROP TABLE {name}")
         assert "Already released" in released("r2").out
-        assert held() == ordered(published(root, "r2"))
+        assert read_rows() == ordered(published(root, "r2"))
 
         spark.range(3).write.saveAsTable("default.of_others")
         refused = released("r3", "default.of_others")
@@ -79,7 +79,7 @@ def test_release_into_a_catalog_is_the_newest_and_replaces_no_other_table(
         # Nor that of another output.
         other = small_release.policy("risk", table, tmp_path / "y", ("output.catalog", name))
         assert privrisk(other, "--run-id", "r1", root=tmp_path / "y").code == 2
-        assert held() == ordered(published(root, "r2"))
+        assert read_rows() == ordered(published(root, "r2"))
         for wrong, rule in (("no_such.visits", "there is no schema 'no_such'"), ("a b", "is no table that this")):
             refused = released("r4", wrong)
             assert (refused.code, f"output.catalog: {rule}" in " ".join(refused.err.split())) == (2, True), refused.err

@@ -203,7 +203,7 @@ def test_features_a_version_makes_no_use_of_are_no_hindrance(
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
-def test_open_delta_column_mapping_finds_columns_as_the_mode_says(tmp_path: Path, mode: str) -> None:
+def test_open_delta_column_mapping_finds_columns_of_each_mode(tmp_path: Path, mode: str) -> None:
     """By the name without regard to case, or by the id in the file; a file without ids is refused."""
     table = tmp_path / "t"
     write_deltalake(table, rows("a", "b"))
