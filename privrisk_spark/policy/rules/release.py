@@ -29,7 +29,7 @@ from privrisk_spark.policy.rules.assessment import impossible_assessment
 from privrisk_spark.policy.rules.attacks import impossible_attack
 from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
 from privrisk_spark.policy.rules.history import impossible_history
-from privrisk_spark.policy.rules.lakes import impossible_lake, lake_faults
+from privrisk_spark.policy.rules.lakes import find_table_faults, impossible_lake
 from privrisk_spark.policy.rules.masking import impossible_masking, impossible_masks
 from privrisk_spark.policy.rules.partitions import impossible_partitions
 from privrisk_spark.policy.rules.private import impossible_dp
@@ -444,12 +444,7 @@ def _impossible_paths(policy: Policy) -> Iterable[Fault]:
     if policy.linkage is not None:
         sources.append(("linkage", policy.linkage))
     for key, source in sources:
-        if (source.path is None) == (source.catalog is None):
-            got = "none of them" if source.path is None else "both"
-            yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
-        if source.catalog is not None and source.options:
-            yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
-        yield from lake_faults(key, source)
+        yield from find_table_faults(key, source)
     yield from _impossible_scratch(policy)
     targets: dict[str, Location] = {}
     output = policy.output
