@@ -19,7 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.engine import csv_rows
+from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.csv_rows import CsvDamage, collect_csv_damage, is_csv_by_tasks, read_csv_table
+from privrisk_spark.engine.csv_tables import write_csv
 from privrisk_spark.engine.csv_values import find_csv_records
 from privrisk_spark.engine.failures import named
 from privrisk_spark.errors import ConfigError, SchemaError
@@ -133,6 +135,16 @@ def test_read_csv_table_of_frame_of_pandas_returns_it(spark: SparkSession, tmp_p
     table = Table(path=str(tmp_path / "t.csv"), format="csv", options={"header": True, "multiLine": True})
     found = rows_of(read_csv_table(spark, table, key="table"))
     assert found == [("x\ny", "1"), ('q"r', "010"), ("s,t", " 2 "), ("NA", None)]
+
+
+def test_read_csv_table_of_a_release_of_ours_returns_its_texts(spark: SparkSession, tmp_path: Path) -> None:
+    """Quotes, separators, backslashes and line ends come back."""
+    texts = ["plain", 'says "no"', "a,b", "back\\slash", '\\"', "two\nlines", " blanks ", "=1+1", "ü€😀", "'"]
+    given = spark.createDataFrame([(f"{i:02}", text) for i, text in enumerate(texts)], "id string, text string")
+    place = write_csv(Scratch(spark, tmp_path), given, "release")
+    table = Table(path=str(place), format="csv", options={"header": True, "multiLine": True})
+    assert sorted(rows_of(read_csv_table(spark, table, key="table"))) == rows_of(given.orderBy("id"))
+    assert collect_csv_damage(spark, table, key="table") == CsvDamage(len(texts), 0, 0, 0, 0)
 
 
 DAMAGED = b'x,y,z\n1,2,3\n1\n1,2,3,4\n,,\n"1,2\n1,2,"3"4\n9,\xff,9\n'
