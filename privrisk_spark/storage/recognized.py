@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import re
 from collections import Counter
@@ -12,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.storage.files import LocalFile
 from privrisk_spark.storage.locations import is_remote
 
 __all__ = ["MISSING_WORDS", "Recognized", "recognize_table"]
@@ -28,6 +28,11 @@ _FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".orc": "orc",
     ".json": "json", ".jsonl": "json", ".ndjson": "json", ".avro": "avro",
 }  # fmt: skip
+_FOREIGN = {
+    ".xlsx": "Excel", ".xls": "Excel", ".xlsm": "Excel", ".ods": "LibreOffice", ".sav": "SPSS", ".dta": "Stata",
+    ".sas7bdat": "SAS", ".rds": "R", ".rdata": "R", ".feather": "Arrow", ".arrow": "Arrow", ".zip": "an archiver",
+}  # fmt: skip
+"""Files of programs that must write another format."""
 _MAGIC = {b"PAR1": "parquet", b"ORC": "orc"}
 _SEPARATORS = (";", ",", "\t", "|")
 _LOOKED_AT = 2**18
@@ -78,14 +83,17 @@ def recognize_table(path: str, *, format: str | None = None, options: Mapping[st
     Raises
     ------
     ConfigError
-        If nothing exists there, if no name and no first bytes show the format, if the first row of CSV may be a header
-        and may be none, or if it has one field less than the others.
+        If nothing exists there, if no name and no first bytes show a format that is read, if the first row of CSV may
+        be a header or a record, or if it has one field less than the others.
     """
     place, given = Path(path), dict(options or {})
     remote = is_remote(path)
     if not remote and not place.exists():
         raise _error(f"'{place.expanduser().absolute()}' does not exist. Fix: name a file or a directory of files")
     example = None if remote else next(_files(place), None)
+    foreign = _FOREIGN.get(place.suffix.lower())
+    if foreign is not None and format is None:
+        raise _error(f"'{place.name}' is a file of {foreign}, which is not read. Fix: write CSV in UTF-8, or Parquet")
     found = format or _of_directory(place, remote) or _by_name(Path(path)) or _by_content(example)
     if found is None:
         rule = f"no name and no first bytes show the format of '{path}'. Fix: give --format csv, parquet, orc, json, "
@@ -188,7 +196,7 @@ def _find_first_row(
 
 
 def _open(file: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(file, "rb")) if file.suffix == ".gz" else file.open("rb")
+    return LocalFile("", str(file), file.name, 0).content()
 
 
 def _find_encoding(opened: IO[bytes]) -> str:

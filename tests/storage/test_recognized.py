@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 from pathlib import Path
 from typing import Any
@@ -78,13 +79,12 @@ def test_recognize_table_of_unclear_header_asks(tmp_path: Path, text: str, messa
         ("utf-8", "b;näme\n2;" + "x" * 2**19 + "\n3;€\n", None),
     ],
 )
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("ending", "pack"), [("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress)])
 def test_recognize_table_names_the_encoding(
-    tmp_path: Path, encoding: str, text: str, expected: str | None, packed: bool
+    tmp_path: Path, encoding: str, text: str, expected: str | None, ending: str, pack: Any
 ) -> None:
-    place = tmp_path / ("table.csv.gz" if packed else "table.csv")
-    content = text.encode(encoding)
-    place.write_bytes(gzip.compress(content) if packed else content)
+    place = tmp_path / f"table.csv{ending}"
+    place.write_bytes(pack(text.encode(encoding)))
     found = recognize_table(str(place))
     assert found.options == {"sep": ";", "header": True} | ({} if expected is None else {"encoding": expected})
 
@@ -104,6 +104,13 @@ def test_directories_by_what_lies_in_them(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "unnamed")
     assert recognize_table(str(tmp_path / "unnamed")).format == "parquet"
     assert recognize_table("s3://bucket/x/table.csv.gz") == Recognized("csv", {"header": True})
+
+
+@pytest.mark.parametrize("name", ["table.XLSX", "table.sav"])
+def test_recognize_table_of_another_program_names_it(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"PK")
+    with pytest.raises(ConfigError, match=r"is a file of (Excel|SPSS), which is not read\. Fix: write CSV in UTF-8"):
+        recognize_table(str(tmp_path / name))
 
 
 @pytest.mark.parametrize("name", ["nothing", "table.doc"])
