@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -24,6 +25,34 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert link[1:] in headings, link
         elif "://" not in link:
             assert (document.parent / link.partition("#")[0]).exists(), link
+
+
+def find_leftovers(text: str) -> list[str]:
+    """Return what a careless merge leaves behind: long sentences and headings given twice, and lone words."""
+    prose = re.sub(r"(?ms)^( *)```.*?^\1```$", "\n", text)
+    parts = re.split(r"\n\s*\n|\n(?=\s*[-*] )|\n#|\|", prose)
+    sentences = [one for part in parts for one in re.split(r"(?<=[.;:?]) ", " ".join(part.split())) if len(one) > 60]
+    counts = Counter([*sentences, *re.findall(r"(?m)^#+ .*$", prose)])
+    return [one for one, count in counts.items() if count > 1] + re.findall(r"(?m)^ *\w+$(?=\n *\S)", prose)
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=lambda path: path.name)
+def test_document_after_merges_has_no_leftovers(document: Path) -> None:
+    if document.stem not in ("api", "command-line", "measures", "policy-keys"):  # written from the code
+        assert not find_leftovers(document.read_text())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- One sentence that is considerably longer than sixty characters.\n" * 2,
+        "| a | a cell that has somewhat more than sixty characters, as it must |\n" * 2,
+        "## Once\n\nText.\n\n## Once\n",
+        "Begins.\n  With\n  a rest.",
+    ],
+)
+def test_find_leftovers_with_a_planted_one_finds_it(text: str) -> None:
+    assert find_leftovers(text)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
