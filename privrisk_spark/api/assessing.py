@@ -159,7 +159,7 @@ def assess(
     Examples
     --------
     >>> import privrisk_spark as pr
-    >>> df = spark.createDataFrame([(34, "flu"), (36, "flu"), (36, "gout")], "age int, diagnosis string")
+    >>> df = pr.session().createDataFrame([(34, "flu"), (36, "flu"), (36, "gout")], "age int, diagnosis string")
     >>> found = pr.assess(
     ...     df, quasi_identifiers={"age": pr.intervals(5, 10)}, sensitive=["diagnosis"], thresholds={"k": 2}
     ... )

@@ -78,7 +78,7 @@ def test_classes_say_what_they_hold(name: str) -> None:
 @pytest.mark.parametrize("name", [*FUNCTIONS, "Policy"])
 def test_every_example_runs(name: str, spark: SparkSession, request: pytest.FixtureRequest) -> None:
     thing = getattr(pr, name)
-    found = doctest.DocTestFinder(recurse=False).find(thing, name, globs={"spark": spark})
+    found = doctest.DocTestFinder(recurse=False).find(thing, name, globs={})
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     said: list[str] = []
     with production_batches(spark):
