@@ -97,3 +97,9 @@ def test_seven_rows_come_out_as_the_readme_says(privrisk: Privrisk, tmp_path: Pa
     decisions = pq.read_table(tmp_path / "vault" / "decisions").to_pylist()
     assert {row["consistent"] for row in decisions} == {3, 4}, "three or four patients"
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["guarantee"]["status"] == "proved"
+    warning = text.split("```text\n", 1)[1].split("\n```", 1)[0].replace("\n", " ")
+    assert re.findall(r"WARNING (.*)", ran.err) == [warning]
+    fix = re.findall(r"(?m)^privrisk release policy.yaml --set '(.*)'$", text)
+    fixed = privrisk(str(tmp_path / "policy.yaml"), "--set", *fix, "--run-id", "fixed")
+    assert "WARNING" not in fixed.err
+    assert {row["diagnosis"] for row in pq.read_table(fixed.data).to_pylist()} == {"*"}
