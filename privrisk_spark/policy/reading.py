@@ -22,6 +22,7 @@ from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.repetition import RepetitionError, refuse_repetition
 from privrisk_spark.policy.dictionaries import GIVEN
 from privrisk_spark.policy.faults import faults_of
+from privrisk_spark.policy.partial import impossible_without
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.release import impossible
 from privrisk_spark.policy.secrets import FromEnvironment
@@ -71,7 +72,7 @@ def load(
     ------
     ConfigError
         With all faults at once: those of files that cannot be read, and of layers that are malformed; else those of
-        the document's keys and references; else those of rules that take several keys together.
+        the document's keys and references, and of rules of several keys that read no wrong key.
     """
     policy, faults = load_with_faults(
         files, overrides=overrides, environment=environment, date=date, releasing=releasing, frames=frames
@@ -182,7 +183,7 @@ def _check(document: Mapping[str, Any], *, releasing: bool) -> tuple[Policy | No
     try:
         policy = Policy.model_validate(document)
     except ValidationError as error:
-        return None, faults_of(error, document)
+        return None, [*faults_of(error, document), *impossible_without(error, document, releasing=releasing)]
     return policy, list(impossible(policy, releasing=releasing))
 
 
