@@ -61,7 +61,9 @@ def recognized(path: str, *, format: str | None = None) -> Recognized:
     place = Path(path)
     remote = is_remote(path)
     if not remote and not place.exists():
-        raise ConfigError([Fault("TABLE", f"there is nothing at '{path}'; name a file or a directory of files")])
+        raise ConfigError(
+            [Fault("TABLE", f"there is nothing at '{place.absolute()}'; name a file or a directory of files")]
+        )
     example = None if remote else next(_files(place), None)
     found = format or _of_directory(place, remote) or _by_name(Path(path)) or _by_content(example)
     if found is None:
