@@ -40,7 +40,7 @@ def impossible_without(error: ValidationError, document: Mapping[str, Any], *, r
     list of Fault
     """
     rest = {**_REQUIRED, **copy.deepcopy(dict(document))}
-    removed: set[tuple[str, ...]] = set()
+    removed: set[tuple[int | str, ...]] = set()
     while True:
         paths = {_remove(rest, keys) for keys in faulty_keys(error, rest)} - {()}
         if not paths:
@@ -58,23 +58,24 @@ def impossible_without(error: ValidationError, document: Mapping[str, Any], *, r
     return list(impossible(policy, releasing=releasing, partial=True))
 
 
-def _remove(document: dict[str, Any], keys: tuple[int | str, ...]) -> tuple[str, ...]:
+def _remove(document: dict[str, Any], keys: tuple[int | str, ...]) -> tuple[int | str, ...]:
     """Remove a key, or the nearest above it that exists; return its path, which is empty if there is none."""
-    holders, path = [document], []
+    holders: list[Any] = [document]
+    path: list[int | str] = []
     for key in keys:
         if not isinstance(holders[-1], dict) or key not in holders[-1]:
             break
-        path.append(str(key))
+        path.append(key)
         holders.append(holders[-1][key])
     if path:
         del holders[len(path) - 1][path[-1]]
     return tuple(path)
 
 
-def _hide(part: BaseModel, path: tuple[str, ...]) -> None:
+def _hide(part: BaseModel, path: tuple[int | str, ...]) -> None:
     """Let each reader of a key fail; of an unknown key, each reader of a key that it may stand for."""
     fields = type(part).model_fields
-    name = next((name for name, field in fields.items() if field.alias == path[0]), path[0])
+    name = next((name for name, field in fields.items() if field.alias == path[0]), str(path[0]))
     found, below = vars(part).get(name), path[1:]
     if below and isinstance(found, BaseModel) and not isinstance(found, Variant):
         _hide(found, below)

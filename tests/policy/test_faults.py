@@ -486,6 +486,7 @@ def test_parse_with_several_wrong_keys_reports_every_fault_at_once() -> None:
         (("outputs", {}), "outputs"),
         (("version", DROP), "version"),
         (("columns", DROP), "columns"),
+        (("columns", {3: {"role": "sensitive"}}), "columns.3"),
         (("guarantee", {"kind": "k-anonymity", "k": "ten"}), "guarantee.k"),
         (("decision", {"utility_at_leest": 3}), "decision.utility_at_leest"),
     ],
