@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -75,6 +76,12 @@ def test_what_is_installed_is_known_by_its_hash(lock: str) -> None:
     entries = re.split(r"(?m)^(?=[A-Za-z0-9])", (ROOT / lock).read_text().replace("\\\n", " "))[1:]
     assert len(entries) > 20
     assert not [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry or "==" not in entry]
+
+
+def test_wheel_includes_the_jobs_and_the_dags() -> None:
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    dags = {f"dags/{path.name}" for path in (ROOT / "dags").glob("*.py")}
+    assert wheel["force-include"] == {name: f"privrisk_spark/{name}" for name in ("jobs", *dags)}
 
 
 def block(text: str, start: str) -> str:
