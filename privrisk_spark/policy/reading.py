@@ -26,7 +26,7 @@ from privrisk_spark.policy.partial import impossible_without
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.release import impossible
 from privrisk_spark.policy.secrets import FromEnvironment
-from privrisk_spark.storage.locations import is_remote
+from privrisk_spark.storage.locations import AbsolutePath
 from privrisk_spark.storage.whole_files import contents
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -290,8 +290,7 @@ def _read(file: str | Path) -> dict[str, Any]:
     try:
         text = contents(file).decode("utf-8")
     except FileNotFoundError:
-        where = "" if is_remote(str(file)) else f"; the path is taken from {Path.cwd()}"
-        raise _UnreadableError(f"there is no policy file '{file}'{where}") from None
+        raise _UnreadableError(f"there is no policy file '{AbsolutePath.of(str(file))}'") from None
     except UnicodeDecodeError:
         raise _UnreadableError(f"the policy file '{file}' is not UTF-8 text; save it as UTF-8") from None
     except OSError as error:

@@ -23,6 +23,7 @@ from privrisk_spark.ledger.urls import storage_of
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import LedgerPolicy, Policy
 from privrisk_spark.policy.reading import parse
+from privrisk_spark.runs.progress import LOGGER
 from privrisk_spark.storage.locations import AbsolutePath
 
 PREFIXES = {"LedgerPolicy.url": "sqlite:///", "key": "file:"}
@@ -172,6 +173,8 @@ def test_ledger_in_memory_stays_as_written_so_that_the_ledger_refuses_it() -> No
     "command",
     [
         "approve none.json --by me",
+        "release none.yaml",
+        "assess none.yaml --output found",
         "hierarchy check none.yaml",
         "hierarchy show none.csv",
         "init none.csv --out draft",
@@ -186,5 +189,6 @@ def test_command_with_a_file_that_does_not_exist_names_the_absolute_path(
     monkeypatch.chdir(tmp_path)
     Path("policy.yaml").write_text(yaml.safe_dump(RISK))
     ran = CliRunner().invoke(app, command.split())
+    LOGGER.handlers.clear()
     assert ran.exit_code == 2, ran.output
     assert re.search(rf"'{tmp_path}/none\.(csv|json|yaml)'", " ".join(ran.output.split())), ran.output
