@@ -176,17 +176,16 @@ def suggest_policy_of(path: str, *, format: str | None = None, options: Mapping[
     format : str, optional
         csv, parquet, orc, json, delta or iceberg; told by names and first bytes if not given.
     options : mapping of str to str, optional
-        Of Spark's reader, over those that were recognized.
+        Of the reader, over those that are recognized.
     """
     from privrisk_spark.storage.locations import is_remote
-    from privrisk_spark.storage.recognized import recognized
+    from privrisk_spark.storage.recognized import recognize_table
 
-    found = recognized(path, format=format)
+    found = recognize_table(path, format=format, options=options)
     place = path if is_remote(path) else str(Path(path).expanduser().absolute())
     table: dict[str, Any] = {"path": place, "format": found.format}
-    asked = {**found.options, **dict(options or {})}
-    if asked:
-        table["options"] = asked
+    if found.options:
+        table["options"] = found.options
     return _suggested(None, table, name_of(path))
 
 

@@ -23,7 +23,7 @@ def init(
     ] = None,
     options: Annotated[
         list[str] | None,
-        typer.Option("--option", metavar="KEY=VALUE", help="Option of Spark's reader, such as sep=|; repeatable."),
+        typer.Option("--option", metavar="KEY=VALUE", help="Set an option of the reader, such as sep=|; repeatable."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the files of an earlier call.")] = False,
     log_format: Log = LogFormat.text,

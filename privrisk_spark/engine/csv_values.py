@@ -1,144 +1,174 @@
-"""Values of CSV lines as Spark's parser reads them, for an engine whose own parser reads some lines in another way."""
+"""Values of whole CSV records: Arrow parses the regular ones, the others are parsed one by one."""
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as compute
-import pyarrow.csv as pc
+import pyarrow.compute as pc
+import pyarrow.csv
 
-from privrisk_spark.engine.csv_tables import ended
-from privrisk_spark.engine.object_files import csv_separator
 from privrisk_spark.errors import SchemaError
+from privrisk_spark.kernels.numeric.csv_records import Records, find_records
+from privrisk_spark.policy.csv_dialect import CsvDialect
+
+__all__ = ["LONGEST_LINE", "CsvParser", "find_csv_records"]
+
+LONGEST_LINE: Final = 2**20
+"""Bytes of a line of a CSV file that is read under dp; one that is as long or longer is no row."""
+
+_LOST: Final = "\ufffd".encode()
+"""What stands for bytes that are no text."""
 
 
 @dataclass(frozen=True)
-class CsvValues:
-    """How lines are split into values.
+class CsvParser:
+    """How a block of whole records becomes columns.
 
     Attributes
     ----------
-    options : mapping of str to str
-        Reader options of the table, names in small letters.
+    dialect : CsvDialect
+    where : str
+        The table, for messages.
     columns : int
-        Values that a line should have.
-    unclear : str or None
-        Message if Spark reads the quotes of a line in a way of its own: a quote inside a quoted value, or a value whose
-        quote does not end on its line. None takes such a line as a row of missing values, so that how a private run
-        ends does not depend on it.
+    private : bool
     """
 
-    options: Mapping[str, str]
+    dialect: CsvDialect
+    where: str
     columns: int
-    unclear: str | None
+    private: bool
 
-    def split(self, lines: pa.Array) -> tuple[list[pa.Array], pa.Array]:
-        """Return the values of each column, and the lines that have more or fewer values than columns (else null).
-
-        A line with fewer values gets missing ones, and what is too much is dropped.
-
-        Parameters
-        ----------
-        lines : pa.Array
-            Of strings, without their ends.
-        """
-        separator, quote, _ = self._signs
-        regular = compute.equal(compute.count_substring(lines, separator), self.columns - 1).to_numpy(False)
-        quoted = np.flatnonzero(compute.match_substring(lines, quote).to_numpy(False))
-        regular[quoted] = [self._regular.fullmatch(text) is not None for text in lines.take(quoted).to_pylist()]
-        if regular.all():
-            return self._by_arrow(lines), pa.nulls(len(lines), pa.string())
-        irregular = np.flatnonzero(~regular)
-        parsed, texts = self._by_arrow(lines.filter(pa.array(regular))), lines.take(irregular).to_pylist()
-        rows = [self._one_by_one(text) for text in texts]
-        others = [pa.array([row[i] for row, _ in rows], pa.string()) for i in range(self.columns)]
+    def parse(self, data: bytes) -> list[pa.Array]:
+        """Return the values of each column."""
+        records = find_csv_records(data, self.dialect)
+        chosen = np.ones(len(records.starts), dtype=np.bool_)
+        if self.private:
+            chosen = records.ends - records.starts < LONGEST_LINE
+        regular = records.regular & (records.values == self.columns)
+        if records.alone and regular.all() and chosen.all():
+            return self._parse_by_arrow(data)
+        good, others = np.flatnonzero(chosen & regular), np.flatnonzero(chosen & ~regular)
+        lines = [data[records.starts[i] : records.ends[i]] for i in good]
+        parsed = self._parse_by_arrow(b"".join([line + b"\n" for line in lines]))
+        rows = [self.parse_one(data[records.starts[i] : records.ends[i]].decode()) for i in others]
+        malformed = np.array([row is None or len(row) != self.columns for row in rows], dtype=np.bool_)
+        if self.dialect.mode == "FAILFAST" and malformed.any():
+            raise SchemaError(
+                f"{self.where}: a line is malformed, and options.mode is FAILFAST. Fix the line or the mode."
+            )
+        kept = np.flatnonzero(~malformed) if self.dialect.mode == "DROPMALFORMED" else np.arange(len(rows))
+        filled = [self._fill(rows[i]) for i in kept]
         # Back to the order of the lines: the regular ones come first.
-        order = pa.array(np.argsort(np.concatenate([np.flatnonzero(regular), irregular])))
-        columns = [pa.concat_arrays([one, other]).take(order) for one, other in zip(parsed, others, strict=True)]
-        damaged = [None if whole else text for text, (_, whole) in zip(texts, rows, strict=True)]
-        none = pa.nulls(len(lines) - len(texts), pa.string())
-        return columns, pa.concat_arrays([none, pa.array(damaged, pa.string())]).take(order)
+        order = pa.array(np.argsort(np.concatenate([good, others[kept]])))
+        return [
+            pa.concat_arrays([column, pa.array([row[i] for row in filled], pa.string())]).take(order)
+            for i, column in enumerate(parsed)
+        ]
 
-    @cached_property
-    def _signs(self) -> tuple[str, str, str]:
-        """Separator, quote and escape."""
-        return csv_separator(self.options), self.options.get("quote", '"'), self.options.get("escape", "\\")
+    def count_damage(self, data: bytes) -> list[int]:
+        """Return the counts of :class:`CsvDamage` for a block."""
+        records = find_csv_records(data, self.dialect)
+        values = np.where(records.regular, records.values, 0)
+        for i in np.flatnonzero(~records.regular):
+            row = self.parse_one(data[records.starts[i] : records.ends[i]].decode())
+            values[i] = -1 if row is None else len(row)
+        garbled = 0
+        if _LOST in data:
+            lost = np.array([found.start() for found in re.finditer(_LOST, data)])
+            record = np.searchsorted(records.ends, lost)
+            there = record < len(records.ends)
+            garbled = len(np.unique(record[there][records.starts[record[there]] <= lost[there]]))
+        wrong = values != self.columns
+        return [
+            len(values),
+            *(int(n) for n in (wrong.sum(), (values == self.columns + 1).sum(), (values < 0).sum())),
+            garbled,
+        ]
 
-    @cached_property
-    def _quoted(self) -> str:
-        _, quote, escape = map(re.escape, self._signs)
-        return (
-            f"{quote}(?:[^{quote}]|{quote}{quote})*{quote}" if quote == escape else f"{quote}[^{quote}{escape}]*{quote}"
-        )
+    def _parse_by_arrow(self, data: bytes) -> list[pa.Array]:
+        names = [f"c{i}" for i in range(self.columns)]
+        if not data.strip(b"\r\n"):
+            return [pa.array([], pa.string()) for _ in names]
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(data),
+            pyarrow.csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
+            pyarrow.csv.ParseOptions(
+                delimiter=self.dialect.sep, quote_char=self.dialect.quote or False, double_quote=True,
+                newlines_in_values=self.dialect.multi_line,
+            ),
+            pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), null_values=[""], strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )  # fmt: skip
+        return [self._replace_words(table.column(name).combine_chunks()) for name in names]
 
-    @cached_property
-    def _regular(self) -> re.Pattern[str]:
-        """Lines with quotes, as many values as columns, and no escape within quotes."""
-        separator, quote, _ = map(re.escape, self._signs)
-        value = f"(?:{self._quoted}|(?:[^{quote}{separator}][^{separator}]*)?)"
-        return re.compile(f"{value}(?:{separator}{value}){{{self.columns - 1}}}", re.DOTALL)
+    def _replace_words(self, values: pa.ChunkedArray | pa.Array) -> pa.Array:
+        """Replace empty texts, and the text that means a missing value."""
+        array = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
+        if self.dialect.empty_value:
+            array = pc.if_else(pc.equal(array, ""), self.dialect.empty_value, array)
+        return pc.if_else(pc.equal(array, self.dialect.null_value), pa.scalar(None, pa.string()), array)
 
     @cached_property
     def _value(self) -> re.Pattern[str]:
-        """One value from a place of a line on."""
-        separator, quote, escape = map(re.escape, self._signs)
-        quoted = self._quoted if quote == escape else f"{quote}(?:[^{quote}{escape}]|{escape}.)*{quote}"
-        return re.compile(f"(?:({quoted})|((?:[^{quote}{separator}][^{separator}]*)?))(?={separator}|\\Z)", re.DOTALL)
+        """One value from a place of a record on: quoted, or up to the separator."""
+        separator, quote = re.escape(self.dialect.sep), re.escape(self.dialect.quote)
+        escape = self.dialect.escape_sign
+        if not quote:
+            return re.compile(rf"(?:(?!)()|([^{separator}\r\n]*))(?={separator}|\Z)")
+        inside = f"[^{quote}]|{quote}{quote}"
+        if escape is not None:
+            inside = f"[^{quote}{re.escape(escape)}]|{re.escape(escape)}."
+        unquoted = rf"(?:[^{quote}{separator}\r\n][^{separator}\r\n]*)?"
+        return re.compile(rf"(?:({quote}(?:{inside})*{quote})|({unquoted}))(?={separator}|\Z)", re.DOTALL)
 
-    def _by_arrow(self, lines: pa.Array) -> list[pa.Array]:
-        names = [f"c{i}" for i in range(self.columns)]
-        separator, quote, escape = self._signs
-        if not len(lines):
-            return [pa.array([], pa.string()) for _ in names]
-        # A last column, so that a line of one empty value is no empty line.
-        data = ended(lines, f"{separator}\n")
-        table = pc.read_csv(
-            io.BytesIO(data),
-            pc.ReadOptions(column_names=[*names, "end"], use_threads=False, block_size=len(data) + 1),
-            pc.ParseOptions(
-                delimiter=separator, quote_char=quote, double_quote=quote == escape, newlines_in_values=False
-            ),
-            pc.ConvertOptions(
-                include_columns=names, column_types=dict.fromkeys(names, pa.string()), null_values=[""],
-                strings_can_be_null=True, quoted_strings_can_be_null=False,
-            ),
-        )  # fmt: skip
-        return [self._as_spark(table.column(name).combine_chunks()) for name in names]
-
-    def _as_spark(self, values: pa.ChunkedArray | pa.Array) -> pa.Array:
-        """Take quoted values of no letters and those that stand for a missing one as Spark does."""
-        array = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
-        empty, missing = self.options.get("emptyvalue", ""), self.options.get("nullvalue", "")
-        if empty:
-            array = compute.if_else(compute.equal(array, ""), empty, array)
-        return compute.if_else(compute.equal(array, missing), pa.scalar(None, pa.string()), array)
-
-    def _one_by_one(self, text: str) -> tuple[list[str | None], bool]:
-        """Return the values of a line, and whether it has as many as columns."""
-        _, quote, escape = self._signs
+    def parse_one(self, text: str) -> list[str | None] | None:
+        """Return the values of a record; None if its quotes are not clear."""
+        quote = self.dialect.quote
+        before = re.escape(self.dialect.escape_sign or quote)
         values: list[str | None] = []
         at = 0
         while True:
             found = self._value.match(text, at)
             if found is None:
-                if self.unclear is not None:
-                    raise SchemaError(self.unclear)
-                return [None] * self.columns, False
+                return None
             value = found[2] or None
             if found[1] is not None:
                 inside = found[1][1:-1]
-                value = re.sub(f"{re.escape(escape)}([{re.escape(quote)}{re.escape(escape)}])", r"\1", inside)
-                value = value or self.options.get("emptyvalue", "")
-            values.append(None if value == self.options.get("nullvalue", "") else value)
+                value = re.sub(f"{before}([{re.escape(quote)}{before}])", r"\1", inside)
+                value = value or self.dialect.empty_value
+            values.append(None if value == self.dialect.null_value else value)
             at = found.end()
             if at == len(text):
-                break
+                return values
             at += 1
-        whole = len(values) == self.columns
-        return [*values[: self.columns], *[None] * (self.columns - len(values))], whole
+
+    def _fill(self, row: list[str | None] | None) -> list[str | None]:
+        """Return as many values as columns."""
+        given = row or []
+        return [*given[: self.columns], *[None] * (self.columns - len(given))]
+
+
+def find_csv_records(data: bytes, dialect: CsvDialect) -> Records:
+    """Find the records of a block that begins with one.
+
+    Parameters
+    ----------
+    data : bytes
+    dialect : CsvDialect
+    """
+    comment, escape = dialect.comment, dialect.escape_sign
+    return find_records(
+        data,
+        ord(dialect.sep),
+        ord(dialect.quote) if dialect.quote else None,
+        escape=ord(escape) if escape else None,
+        comment=ord(comment) if comment else None,
+        multi_line=dialect.multi_line,
+    )

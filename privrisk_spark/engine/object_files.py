@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Final
 
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
@@ -17,10 +15,7 @@ from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import is_remote, locate
 
 __all__ = [
-    "CSV_PARSING",
-    "csv_separator",
     "in_object_store",
-    "is_csv_by_lines",
     "named_columns",
     "object_files",
     "object_partitions",
@@ -28,58 +23,13 @@ __all__ = [
 
 _PATTERN = frozenset("*[{")
 
-CSV_PARSING: Final = {"sep", "delimiter", "quote", "escape", "nullvalue", "emptyvalue", "comment"}
-"""Options that say how a line is parsed, which Spark's parser is given as they are."""
-
-_READING: Final = {"header", "encoding", "charset", "multiline", "inferschema", "mode", "enforceschema"}
-"""Options of which one value is read here."""
-
 
 def in_object_store(table: Table) -> bool:
-    """Tell whether a table is files in an object store that tasks read themselves: Parquet, or CSV by lines."""
+    """Return True if a table is files of Parquet or CSV in an object store, which tasks read themselves."""
     if table.path is None or table.catalog is not None or not is_remote(table.path) or _PATTERN & set(table.path):
         return False
     form = table.format.lower()
-    return (form == "parquet" and not table.options) or (form == "csv" and is_csv_by_lines(table))
-
-
-def is_csv_by_lines(table: Table, *, encodings: bool = False) -> bool:
-    """Return True if a CSV table has one line a row and plain options; only Spark reads others.
-
-    Parameters
-    ----------
-    table : Table
-    encodings : bool
-        Whether texts may have any encoding of one byte a letter, and not only UTF-8.
-    """
-    options = {name.lower(): str(value) for name, value in table.options.items()}
-    said = {name: value.lower() for name, value in options.items()}
-    return (
-        not set(options) - CSV_PARSING - _READING
-        and _is_of_bytes(said.get("encoding", said.get("charset", "utf-8")), encodings=encodings)
-        and said.get("multiline", "false") == said.get("inferschema", "false") == "false"
-        and said.get("mode", "permissive") == "permissive"
-        and said.get("header", "false") in ("true", "false")
-        and len(csv_separator(options)) == 1
-        and csv_separator(options) not in ("\n", "\r", options.get("quote", '"'))
-        and all(len(options.get(name, "x")) == 1 for name in ("quote", "escape", "comment"))
-        and options.get("comment", "#").isascii()
-    )
-
-
-def _is_of_bytes(encoding: str, *, encodings: bool) -> bool:
-    """Whether an end of line is one byte, as in ASCII."""
-    try:
-        name = codecs.lookup(encoding).name
-    except LookupError:
-        return False
-    return name == "utf-8" or (encodings and name.startswith(("ascii", "iso8859", "cp125")))
-
-
-def csv_separator(options: Mapping[str, str]) -> str:
-    """Return what separates values, by options whose names are in small letters; tabs may be written as in Java."""
-    given = options.get("sep", options.get("delimiter", ","))
-    return "\t" if given == r"\t" else given
+    return (form == "parquet" and not table.options) or form == "csv"
 
 
 def object_files(table: Table, *, key: str) -> list[ObjectFile]:

@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.engine.object_files import in_object_store, is_csv_by_lines, object_files
+from privrisk_spark.engine.object_files import in_object_store, object_files
 from privrisk_spark.errors import MissingError, SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.secrets import without_credentials
 from privrisk_spark.results.facts import FilesRead
 from privrisk_spark.storage.directories import is_link, is_there, resolved
 from privrisk_spark.storage.documents import state_of
-from privrisk_spark.storage.files import LocalFile, ObjectFile
+from privrisk_spark.storage.files import LineFile, LocalFile, ObjectFile
 from privrisk_spark.storage.locations import is_remote
 from privrisk_spark.storage.table_files import files_of, named_here
 
@@ -145,15 +145,31 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
     if form not in ("csv", "parquet"):
         raise SchemaError(f"{unread}: this format needs --engine spark. Fix: give it, or write Parquet.")
     files = local_line_files(table)
-    read = [file for file in files if all("=" in name for name in file.key.split("/")[:-1])]
-    if len(read) != len(files):
-        raise SchemaError(_others(where, len(files), len(read)))
+    refuse_unread(files, where)
     given = parquet_options(table)
     named = any("=" in file.key for file in files)
-    merges = given <= {"mergeschema"} and not (named and given)
-    if not (is_csv_by_lines(table, encodings=True) if form == "csv" else merges):
+    if form == "parquet" and not (given <= {"mergeschema"} and not (named and given)):
         raise SchemaError(f"{where} has options that need --engine spark. Fix: give it, or write Parquet.")
     return True
+
+
+def refuse_unread(files: Sequence[LineFile], where: str) -> None:
+    """Refuse local files in directories whose names hold no value of a column: Spark reads none of them.
+
+    Parameters
+    ----------
+    files : sequence of LineFile
+    where : str
+        The table, for messages.
+
+    Raises
+    ------
+    SchemaError
+    """
+    local = [file for file in files if isinstance(file, LocalFile)]
+    read = [file for file in local if all("=" in name for name in file.key.split("/")[:-1])]
+    if len(read) != len(local):
+        raise SchemaError(_others(where, len(local), len(read)))
 
 
 def _others(where: str, there: int, read: int) -> str:

@@ -35,9 +35,12 @@ from privrisk_spark.planning.first_policy.roles import (
     person_candidates,
     released_as_they_are,
 )
+from privrisk_spark.planning.first_policy.tidying import find_cleaning
 from privrisk_spark.planning.lakes import pin_tables
+from privrisk_spark.planning.readings import Declared
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import parse
+from privrisk_spark.policy.values import Reading
 from privrisk_spark.results.first_policy import FirstPolicy, FloorTable
 from privrisk_spark.results.profile import QUANTILES, Persons, TableProfile
 from privrisk_spark.stages.profiling.columns import (
@@ -46,7 +49,9 @@ from privrisk_spark.stages.profiling.columns import (
     collect_values,
     simple_columns,
 )
+from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.opening import read
+from privrisk_spark.stages.tables.tidying import tidied
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +69,7 @@ class Profiled:
 
 
 def opened(spark: SparkSession, table: Mapping[str, Any]) -> DataFrame:
-    """Open a table that no policy names yet; only its schema is read.
+    """Open a table that no policy names yet; of CSV and JSON all lines are checked.
 
     Parameters
     ----------
@@ -75,14 +80,16 @@ def opened(spark: SparkSession, table: Mapping[str, Any]) -> DataFrame:
     # Enough of a policy to open its table as a release does.
     policy = parse({"version": 1, "run": {"name": "init"}, "table": dict(table), "columns": _ANY}, releasing=False)
     pinned = pin_tables(policy, ("table",)).policy
-    return read(spark, pinned.table, key="table")
+    frame = read(spark, pinned.table, key="table")
+    collect_files_read(spark, pinned.table, frame, key="table")  # refuses malformed lines
+    return frame
 
 
 _ANY = {"any": {"role": "quasi-identifier", "hierarchy": {"flat": {}}}}
 
 
 def profile_table(frame: DataFrame) -> Profiled:
-    """Profile a table.
+    """Profile a table; texts that are numbers or dates once they are cleaned are cleaned and counted again.
 
     Parameters
     ----------
@@ -93,6 +100,20 @@ def profile_table(frame: DataFrame) -> Profiled:
     SchemaError
         If it has no columns or no rows, or two columns of one name.
     """
+    found = _profile(frame)
+    cleaned = {one.name: find_cleaning(one) for one in found.profile.columns}
+    readings = {name: Reading.model_validate(read) for name, (read, _) in cleaned.items() if read}
+    if readings:
+        declared = {name: Declared(f"columns.{name}.read", reading, lenient=True) for name, reading in readings.items()}
+        found = _profile(tidied(frame, declared).rows)
+    columns = tuple(
+        replace(one, read=cleaned[one.name][0], doubt=cleaned[one.name][1]) for one in found.profile.columns
+    )
+    return replace(found, profile=replace(found.profile, columns=columns))
+
+
+def _profile(frame: DataFrame) -> Profiled:
+    """Profile a table as it is."""
     names = frame.columns
     if not names:
         raise SchemaError("table: it has no columns; its files are empty, or of another format than was read.")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from privrisk_spark.hierarchies.scales import Number
-from privrisk_spark.policy.types import SORTED, Part
+from privrisk_spark.policy.types import SORTED, Part, unsaid
 
 BLANKS = "".join(map(chr, [*range(9, 14), *range(28, 33), 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287]))
 BLANKS += "\u3000\ufeff"
@@ -17,6 +17,27 @@ BLANKS += "\u3000\ufeff"
 
 STEPS = ("trim", "case", "null_if", "map", "cast")
 """Order in which a reading is applied; each step sees what the one before it left."""
+
+
+class NumberMarks(Part):
+    """The marks in numbers that are written as texts."""
+
+    decimal: Literal[",", "."] = Field(".", description="Mark before the decimals.")
+    thousands: Literal[",", ".", "'", "’", " ", "\u00a0", "\u202f"] | None = Field(
+        None, description="Mark between groups of three digits."
+    )
+
+    @model_validator(mode="after")
+    def _differ(self) -> Self:
+        if self.decimal == self.thousands:
+            raise ValueError(f"decimal and thousands must differ. Got {self.decimal!r} twice")
+        return self
+
+    @property
+    def pattern(self) -> str:
+        """Regular expression of a number with these marks, without anchors; for Java, Rust and Python."""
+        groups = "" if self.thousands is None else f"[0-9]{{1,3}}(?:[{self.thousands}][0-9]{{3}})+|"
+        return f"[+-]?(?:{groups}[0-9]+)(?:[{self.decimal}][0-9]+)?"
 
 
 class Reading(Part):
@@ -34,8 +55,25 @@ class Reading(Part):
         "YYYY-MM-DD.",
     )
 
+    number: NumberMarks | None = Field(
+        None,
+        description="How numbers are written, such as {decimal: ',', thousands: '.'} for 1.234,56; they are read as "
+        "numbers.",
+        exclude_if=unsaid,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _cast_numbers(cls, given: Any) -> Any:
+        """Read what has marks as a number."""
+        if isinstance(given, dict) and given.get("number") is not None and given.get("cast") is None:
+            return {**given, "cast": "number"}
+        return given
+
     @model_validator(mode="after")
     def _says_something(self) -> Self:
+        if self.number is not None and self.cast == "date":
+            raise ValueError("takes number or cast: date, not both")
         if not self.steps:
             raise ValueError("must hold at least one of trim, case, null_if, map and cast; or leave it out")
         lost = [text for text in (*self.null_if, *self.map) if self._before(text) != text]
@@ -62,7 +100,8 @@ class Reading(Part):
     def declared(self) -> dict[str, Any]:
         """Return what is done, for a manifest."""
         said = self.model_dump(mode="json")
-        return {step: said[step] for step in self.steps}
+        marks = {} if self.number is None else {"number": said["number"]}
+        return {step: said[step] for step in self.steps} | marks
 
 
 class Recoding(Part):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -89,6 +90,10 @@ class ColumnProfile:
         Values that differ from another one by case or by blanks alone.
     values : ColumnValues
         Shown nowhere, unless asked for.
+    read : mapping
+        How its texts were cleaned before they were counted, as ``read`` of a policy; empty if they were not.
+    doubt : str
+        Why its numbers may be others than those that were read; empty if there is no doubt.
     """
 
     name: str
@@ -106,6 +111,8 @@ class ColumnProfile:
     information: float
     variants: int
     values: ColumnValues = field(repr=False)
+    read: Mapping[str, Any] = field(default_factory=dict)
+    doubt: str = ""
 
     @property
     def there(self) -> int:

@@ -1,18 +1,28 @@
-"""What a table's files are, by their names and first bytes: nobody has said it yet."""
+"""What a table's files are, by their names and first rows, before a policy describes them. Status: *heuristic*."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import IO, Any, cast
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.storage.locations import is_remote
 
-__all__ = ["Recognized", "recognized"]
+__all__ = ["MISSING_WORDS", "Recognized", "recognize_table"]
+
+_MISSING = """? ?? - -- . NA N/A #N/A NAN NULL NONE NIL UNKNOWN UNK MISSING UNBEKANNT K.A. INCONNU DESCONOCIDO
+    SCONOSCIUTO ONBEKEND DESCONHECIDO (NULL) <NA>"""
+MISSING_WORDS = frozenset(_MISSING.split())
+"""Texts that mean a missing value, in capitals."""
 
 _FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".orc": "orc",
@@ -21,7 +31,16 @@ _FORMATS = {
 _MAGIC = {b"PAR1": "parquet", b"ORC": "orc"}
 _SEPARATORS = (";", ",", "\t", "|")
 _LOOKED_AT = 2**18
-_ROWS = 200
+_ROWS = 1000
+_DECODED = 2**30
+"""Bytes of a file whose encoding is tried."""
+
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9][0-9.,']*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?%?|[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}.*"
+)
+"""Numbers of any country, and dates."""
+
+Option = str | int | bool
 
 
 @dataclass(frozen=True)
@@ -37,41 +56,48 @@ class Recognized:
     """
 
     format: str
-    options: dict[str, str | bool]
+    options: dict[str, Option]
 
 
-def recognized(path: str, *, format: str | None = None) -> Recognized:
+def recognize_table(path: str, *, format: str | None = None, options: Mapping[str, Option] | None = None) -> Recognized:
     """Return what a table's files are.
 
-    Of CSV the separator is the one by which the first rows have the most, and equally many, fields; the first row is a
-    header unless it holds a number or an empty field.
+    The separator of CSV is the one by which most rows have the same number of fields. The first row is a header if a
+    column of numbers or dates does not begin with one, or if columns of texts begin with a text that does not occur
+    again.
 
     Parameters
     ----------
     path : str
-        File or directory; of one in an object store only its name is looked at.
+        File or directory; of one in an object store only the name is read.
     format : str, optional
-        Where the caller says it.
+        If the caller knows it.
+    options : mapping, optional
+        If the caller knows them.
 
     Raises
     ------
     ConfigError
-        If there is nothing there, or nothing tells what it is.
+        If nothing exists there, if no name and no first bytes show the format, if the first row of CSV may be a header
+        and may be none, or if it has one field less than the others.
     """
-    place = Path(path)
+    place, given = Path(path), dict(options or {})
     remote = is_remote(path)
     if not remote and not place.exists():
-        raise ConfigError(
-            [Fault("TABLE", f"there is nothing at '{place.absolute()}'; name a file or a directory of files")]
-        )
+        raise _error(f"'{place.expanduser().absolute()}' does not exist. Fix: name a file or a directory of files")
     example = None if remote else next(_files(place), None)
     found = format or _of_directory(place, remote) or _by_name(Path(path)) or _by_content(example)
     if found is None:
-        rule = f"nothing says what format '{path}' has; give --format csv, parquet, orc, json, delta or iceberg"
-        raise ConfigError([Fault("TABLE", rule)])
+        rule = f"no name and no first bytes show the format of '{path}'. Fix: give --format csv, parquet, orc, json, "
+        raise _error(f"{rule}delta or iceberg")
     if found != "csv":
-        return Recognized(found, {})
-    return Recognized("csv", {"header": True} if example is None else _of_csv(_beginning(example)))
+        return Recognized(found, given)
+    recognized: dict[str, Option] = {"header": True} if example is None else _recognize_csv(example, given)
+    return Recognized("csv", recognized | given)
+
+
+def _error(rule: str) -> ConfigError:
+    return ConfigError([Fault("TABLE", rule)])
 
 
 def _files(place: Path) -> Iterator[Path]:
@@ -107,55 +133,166 @@ def _by_content(example: Path | None) -> str | None:
     return next((name for magic, name in _MAGIC.items() if begin.startswith(magic)), None)
 
 
-def _beginning(file: Path) -> bytes:
-    with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as opened:
-        return opened.read(_LOOKED_AT)
+# ----------------------------------------------------------------------------------------------------------- CSV
 
 
-def _of_csv(begin: bytes) -> dict[str, str | bool]:
-    options: dict[str, str | bool] = {}
-    # What is cut at the end may be half a character, and half a line.
-    whole = begin.rpartition(b"\n")[0] if len(begin) == _LOOKED_AT else begin
-    try:
-        text = whole.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = whole.decode("latin-1")
-        options["encoding"] = "ISO-8859-1"
-    separator = max(_SEPARATORS, key=lambda sign: _fitness(text, sign))
-    rows = list(_parsed(text, separator))
+def _recognize_csv(file: Path, given: Mapping[str, Option]) -> dict[str, Option]:
+    found: dict[str, Option] = {}
+    with _open(file) as opened:
+        encoding = str(given.get("encoding") or _find_encoding(opened))
+    if encoding != "UTF-8":
+        found["encoding"] = encoding
+    with _open(file) as opened, io.TextIOWrapper(opened, encoding, errors="replace", newline="") as decoded:
+        text = decoded.read(_LOOKED_AT)
+    text = text.removeprefix("\ufeff")
+    if len(text) == _LOOKED_AT:  # the last line may be cut
+        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
+    quoting = _find_quoting(text, str(given.get("sep") or given.get("delimiter") or ""))
+    separator = quoting["delimiter"]
     if separator != ",":
-        options["sep"] = separator
-    if '""' in text:
-        options["escape"] = '"'
-    return options | {"header": _is_header(rows[0]) if rows else True}
+        found["sep"] = separator
+    if "escapechar" in quoting:
+        found["escape"] = "\\"
+    rows = _parse(text, quoting)
+    if any("\n" in cell or "\r" in cell for _, row in rows for cell in row):
+        by_line = [len(row) for line in text.splitlines() for _, row in _parse(line, quoting)]
+        if _agreement([len(row) for _, row in rows]) >= _agreement(by_line):
+            found["multiLine"] = True
+        else:
+            rows = [(place, row) for place, line in enumerate(text.splitlines()) for _, row in _parse(line, quoting)]
+    return found | _find_first_row(rows, given, separator)
 
 
-def _parsed(text: str, separator: str) -> Iterator[list[str]]:
-    reader = csv.reader(io.StringIO(text), delimiter=separator)
+def _find_first_row(
+    rows: Sequence[tuple[int, list[str]]], given: Mapping[str, Option], separator: str
+) -> dict[str, Option]:
+    """Find the lines above the header, and whether there is one."""
+    found: dict[str, Option] = {}
+    if rows and "skipRows" not in given:
+        width = Counter(len(row) for _, row in rows).most_common(1)[0][0]
+        first = next(i for i, (_, row) in enumerate(rows) if len(row) == width)
+        cut = len(rows[first - 1][1]) == width - 1 if first else False
+        if cut and (width > 2 or separator == " "):
+            raise _error(
+                "the header has one name less than the rows have values: write.table of R writes row names so. Fix: "
+                "write the table with row.names = FALSE or col.names = NA"
+            )
+        if first and all(len(row) < width for _, row in rows[:first]):
+            found["skipRows"], rows = rows[first][0], rows[first:]
+    if "header" in given:
+        return found
+    header = _is_header([row for _, row in rows])
+    if header is None:
+        raise _error("the first row may be a header or a record. Fix: give --option header=true or header=false")
+    return found | {"header": header}
+
+
+def _open(file: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(file, "rb")) if file.suffix == ".gz" else file.open("rb")
+
+
+def _find_encoding(opened: IO[bytes]) -> str:
+    """Find the encoding: UTF-16 by its mark or its zeros, else UTF-8 if it is, else a Western one."""
+    data = opened.read(2**20)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16"
+    zeros = data.count(b"\0")
+    if zeros > len(data) // 4:
+        return "UTF-16LE" if data[1::2].count(b"\0") > zeros / 2 else "UTF-16BE"
+    decoder, seen, utf8, control = codecs.getincrementaldecoder("utf-8")(), 0, True, False
+    while data and seen < _DECODED:
+        if utf8:
+            try:
+                decoder.decode(data)
+            except UnicodeDecodeError:
+                utf8 = False
+        control = control or any(0x80 <= byte <= 0x9F for byte in set(data))
+        if not utf8 and control:
+            break
+        seen += len(data)
+        data = opened.read(2**20)
+    return "UTF-8" if utf8 else "windows-1252" if control else "ISO-8859-1"
+
+
+def _find_quoting(text: str, separator: str) -> dict[str, Any]:
+    """Find the separator, unless it is given, and whether a backslash stands before quotes within quotes."""
+    separator = "\t" if separator == r"\t" else separator
+    escaped = {"escapechar": "\\", "doublequote": False}
+    ways: list[dict[str, Any]] = [{}, escaped] if '\\"' in text else [{}]
+
+    def find_best(separators: Sequence[str]) -> dict[str, Any]:
+        return max(
+            ({"delimiter": sign, **way} for sign in separators for way in ways), key=lambda one: _fitness(text, one)
+        )
+
+    found = find_best((separator,) if separator else _SEPARATORS)
+    if separator or _fitness(text, found)[1]:
+        return found
+    found = find_best((" ",))  # as write.table of R separates
+    return found if _fitness(text, found)[0] == 1 else {"delimiter": ","}
+
+
+def _parse(text: str, quoting: Mapping[str, Any]) -> list[tuple[int, list[str]]]:
+    """Rows that are not blank, each with the number of lines above it."""
+    reader = csv.reader(io.StringIO(text, newline=""), **quoting)
+    found, above = [], 0
     try:
-        for _, row in zip(range(_ROWS), reader, strict=False):
-            if row:
-                yield row
+        for row in reader:
+            if any(cell.strip() for cell in row) or len(row) > 1:
+                found.append((above, row))
+            above = reader.line_num
+            if len(found) == _ROWS:
+                break
     except csv.Error:
-        return
+        pass
+    return found
 
 
-def _fitness(text: str, separator: str) -> tuple[float, int]:
-    """Share of the rows that have as many fields as the first, and how many these are."""
-    rows = list(_parsed(text, separator))
-    if not rows or len(rows[0]) < 2:
+def _fitness(text: str, quoting: Mapping[str, Any]) -> tuple[float, int]:
+    """Share of the rows that have as many fields as most rows have, and how many these are."""
+    widths = [len(row) for _, row in _parse(text, quoting)]
+    width = Counter(widths).most_common(1)[0][0] if widths else 0
+    if width < 2:
         return (0.0, 0)
-    return (sum(len(row) == len(rows[0]) for row in rows) / len(rows), len(rows[0]))
+    # The header of write.table has one field less.
+    as_r = len(widths) > 1 and widths[0] == width - 1 and set(widths[1:]) == {width}
+    return (1.0 if as_r else _agreement(widths), width)
 
 
-def _is_header(row: Sequence[str]) -> bool:
-    names = [cell.strip() for cell in row]
-    return all(names) and len(set(names)) == len(names) and not any(_is_number(name) for name in names)
+def _agreement(widths: Sequence[int]) -> float:
+    return max(Counter(widths).values()) / len(widths) if widths else 0.0
+
+
+def _is_header(rows: Sequence[Sequence[str]]) -> bool | None:
+    """Return whether the first row names the columns; None if that is not sure."""
+    if not rows:
+        return True
+    head, body = [cell.strip() for cell in rows[0]], rows[1:]
+    if not body:
+        return not any(map(_is_number, head))
+    names = numbers = repeated = 0
+    for place, name in enumerate(head):
+        cells = [row[place].strip() for row in body if place < len(row)]
+        values = [cell for cell in cells if cell and cell.upper() not in MISSING_WORDS]
+        if not values or not name or name.upper() in MISSING_WORDS:
+            continue
+        if sum(map(_is_number, values)) >= 0.9 * len(values):
+            names += not _is_number(name)
+            numbers += _is_number(name)
+        else:
+            repeated += name in values
+    if names:
+        return True
+    if repeated:
+        return False
+    if numbers:
+        # Years and other counts may be names of columns.
+        whole = [int(name) for name in head if name.isdigit()]
+        counts = len(whole) > 1 and all(b - a == whole[1] - whole[0] > 0 for a, b in pairwise(whole))
+        return None if counts or not head[0] else False
+    filled = [name for name in head if name]
+    return len(set(filled)) == len(filled) and not any(map(_is_number, filled))
 
 
 def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return _NUMBER.fullmatch(text) is not None

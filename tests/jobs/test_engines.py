@@ -107,14 +107,12 @@ def test_csv_of_another_encoding_and_of_quoted_separators_is_the_same_on_both_en
 @pytest.mark.parametrize(
     ("options", "lines", "said"),
     [
-        ({"mode": "DROPMALFORMED"}, [], "has options that need --engine spark"),
-        ({"inferSchema": True}, [], "has options that need --engine spark"),
-        ({"encoding": "UTF-16"}, [], "has options that need --engine spark"),
+        ({"inferSchema": True}, [], "table.options.inferSchema: is no option of csv"),
         ({}, ["30"], "1 lines are cut"),
-        ({}, ['30;"a"b"'], "has a line whose quotes Spark reads in a way of its own"),
+        ({}, ['30;"a"b"'], "1 have a quoted value that does not end on its line. Fix: set table.options.multiLine"),
     ],
 )
-def test_csv_that_the_embedded_engine_would_misread_is_refused(
+def test_release_of_malformed_csv_names_line_counts_and_fix(
     tmp_path: Path, options: dict[str, Any], lines: list[str], said: str
 ) -> None:
     (tmp_path / "table.csv").write_text("\n".join(["age;city", "30;Ulm", *lines]) + "\n")

@@ -74,7 +74,10 @@ def test_a_part_of_another_kind_replaces_the_one_below(tmp_path: Path) -> None:
     assert policy.columns["ssn"].model_dump() == {"role": "sensitive", "action": "keep"}
     # Only there: a column or option that happens to be called kind is merged like any other.
     odd = changed(
-        base, ("columns.kind", {"role": "sensitive"}), ("table.options", {"kind": "x", "role": "x", "sep": ";"})
+        base,
+        ("columns.kind", {"role": "sensitive"}),
+        ("table.format", "json"),
+        ("table.options", {"kind": "x", "role": "x", "sep": ";"}),
     )
     policy = loaded(write(tmp_path, odd, {"table": {"options": {"kind": "y", "role": "y"}}}))
     assert policy.table.options == {"kind": "y", "role": "y", "sep": ";"}

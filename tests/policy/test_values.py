@@ -72,6 +72,6 @@ def test_what_is_said_of_values_is_part_of_what_is_asked() -> None:
 
 def test_the_schema_for_editors_has_them() -> None:
     known = json_schema()["$defs"]
-    assert list(known["Reading"]["properties"]) == ["trim", "case", "null_if", "map", "cast"]
+    assert list(known["Reading"]["properties"]) == ["trim", "case", "null_if", "map", "cast", "number"]
     assert "read" in known["QuasiIdentifier"]["properties"]
     assert "release" in known["Sensitive"]["properties"]

@@ -1,53 +1,114 @@
-"""What a table's files are, by names and first bytes."""
+"""What a table's files are, by names and first rows."""
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from privrisk_spark.errors import ConfigError
-from privrisk_spark.storage.recognized import Recognized, recognized
+from privrisk_spark.storage.recognized import Recognized, recognize_table
 
-CSV = {
+CSV: dict[str, dict[str, Any]] = {
     "a;b\n1;2,5\n": {"sep": ";", "header": True},
     "a,b\n1,2\n3,4\n": {"header": True},
     "a\tb\n1\t2\n": {"sep": "\t", "header": True},
-    '"a","b"\n"x ""y""",2\n': {"escape": '"', "header": True},
+    '"a","b"\n"x ""y""",2\n': {"header": True},
+    '"a","b"\n"x \\"y\\", z",2\n"u",3\n': {"escape": "\\", "header": True},
     "34,f\n36,m\n": {"header": False},
+    "39,State-gov,5\n50,Private,6\n38,State-gov,7\n": {"header": False},
     "last, first, title;age\nAda;34\nBen;36\n": {"sep": ";", "header": True},
-    "only\nx\n": {"sep": ";", "header": True},
+    "only\nx\n": {"header": True},
+    ",age,sex\n0,34,f\n1,36,m\n": {"header": True},
+    '"","age","sex"\n"1",34,"f"\n"2",36,"m"\n': {"header": True},
+    "age,2019,2020\n34,7,8\n36,9,10\n": {"header": True},
+    "sex,city\nf,Ulm\nm,Bonn\n": {"header": True},
+    "f,Ulm\nm,Bonn\nf,Bonn\n": {"header": False},
+    "when;what\n01.02.2026;x\n02.02.2026;x\n": {"sep": ";", "header": True},
+    "Report 2026\n\na;b\n1;2\n3;4\n": {"sep": ";", "skipRows": 2, "header": True},
+    'a,b\n1,"two\nlines"\n2,x\n': {"multiLine": True, "header": True},
+    "a b\n1 2\n3 4\n": {"sep": " ", "header": True},
+    "NA,b\nx,1\ny,NA\n": {"header": True},
+    "a,b\rx,1\ry,2\r": {"header": True},
 }
 
 
 @pytest.mark.parametrize("text", CSV)
-def test_separator_and_header_of_csv(tmp_path: Path, text: str) -> None:
+def test_recognize_table_of_csv_finds_separator_quoting_and_header(tmp_path: Path, text: str) -> None:
+    (tmp_path / "table.csv").write_bytes(text.encode())
+    assert recognize_table(str(tmp_path / "table.csv")) == Recognized("csv", CSV[text])
+
+
+def test_recognize_table_takes_given_options_for_true(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("1;2\n3;4\n")
+    found = recognize_table(str(tmp_path / "table.csv"), options={"header": "true"})
+    assert found.options == {"sep": ";", "header": "true"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('"age" "sex"\n"1" 34 "f"\n"2" 36 "m"\n', "one name less than the rows have values: write.table of R"),
+        (",0,1\n0,34,5\n1,36,6\n", "the first row may be a header or a record. Fix: give --option header=true"),
+        ("id,2019,2020\nx,7,8\ny,9,10\n", "the first row may be a header or a record"),
+        ("1990,1991,1992\n1,2,3\n4,5,6\n", "the first row may be a header or a record"),
+    ],
+)
+def test_recognize_table_of_unclear_header_asks(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "table.csv").write_text(text)
-    assert recognized(str(tmp_path / "table.csv")) == Recognized("csv", CSV[text])
+    with pytest.raises(ConfigError, match=message):
+        recognize_table(str(tmp_path / "table.csv"))
 
 
-def test_an_encoding_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_bytes("näme;b\nä;2\n".encode("latin-1"))
-    found = recognized(str(tmp_path / "table.csv"))
-    assert found.options == {"encoding": "ISO-8859-1", "sep": ";", "header": True}
+@pytest.mark.parametrize(
+    ("encoding", "text", "expected"),
+    [
+        ("latin-1", "näme;b\nä;2\n", "ISO-8859-1"),
+        ("cp1252", "näme;b\n€;2\n", "windows-1252"),
+        ("cp1252", "b;näme\n2;" + "x" * 2**19 + "\n3;€\n", "windows-1252"),
+        ("utf-16", "näme;b\nä;2\n", "UTF-16"),
+        ("utf-16-le", "näme;b\nä;2\n", "UTF-16LE"),
+        ("utf-16-be", "näme;b\nä;2\n", "UTF-16BE"),
+        ("utf-8-sig", "näme;b\nä;2\n", None),
+        ("utf-8", "b;näme\n2;" + "x" * 2**19 + "\n3;€\n", None),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_recognize_table_names_the_encoding(
+    tmp_path: Path, encoding: str, text: str, expected: str | None, packed: bool
+) -> None:
+    place = tmp_path / ("table.csv.gz" if packed else "table.csv")
+    content = text.encode(encoding)
+    place.write_bytes(gzip.compress(content) if packed else content)
+    found = recognize_table(str(place))
+    assert found.options == {"sep": ";", "header": True} | ({} if expected is None else {"encoding": expected})
+
+
+def test_recognize_table_of_csv_of_pandas_finds_its_header(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"age": [34, 36, 61], "sex": ["f", "m", None]})
+    frame.to_csv(tmp_path / "table.csv")
+    assert recognize_table(str(tmp_path / "table.csv")).options == {"header": True}
 
 
 def test_directories_by_what_lies_in_them(tmp_path: Path) -> None:
     pq.write_to_dataset(pa.table({"a": [1, 2], "r": ["x", "y"]}), tmp_path / "parts", partition_cols=["r"])
     (tmp_path / "parts" / "_SUCCESS").touch()
-    assert recognized(str(tmp_path / "parts")) == Recognized("parquet", {})
+    assert recognize_table(str(tmp_path / "parts")) == Recognized("parquet", {})
     (tmp_path / "lake" / "_delta_log").mkdir(parents=True)
-    assert recognized(str(tmp_path / "lake")).format == "delta"
+    assert recognize_table(str(tmp_path / "lake")).format == "delta"
     pq.write_table(pa.table({"a": [1]}), tmp_path / "unnamed")
-    assert recognized(str(tmp_path / "unnamed")).format == "parquet"
-    assert recognized("s3://bucket/x/table.csv.gz") == Recognized("csv", {"header": True})
+    assert recognize_table(str(tmp_path / "unnamed")).format == "parquet"
+    assert recognize_table("s3://bucket/x/table.csv.gz") == Recognized("csv", {"header": True})
 
 
 @pytest.mark.parametrize("name", ["nothing", "table.doc"])
 def test_what_is_not_there_or_unknown_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "table.doc").write_text("x")
-    with pytest.raises(ConfigError, match=r"TABLE: (there is nothing|nothing says)"):
-        recognized(str(tmp_path / name))
-    assert recognized(str(tmp_path / "table.doc"), format="orc").format == "orc"
+    with pytest.raises(ConfigError, match=r"TABLE: (.*nothing' does not exist|no name and no first bytes)"):
+        recognize_table(str(tmp_path / name))
+    assert recognize_table(str(tmp_path / "table.doc"), format="orc").format == "orc"

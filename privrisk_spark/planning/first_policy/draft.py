@@ -185,7 +185,8 @@ class Draft:
 
     def _is_unsure(self, guess: Guess) -> bool:
         one = self.proposals.get(guess.column)
-        return guess.unsure or (one is not None and one.unsure) or self._is_unsure_id(guess)
+        doubtful = bool(self.profile[guess.column].doubt) and guess.role != "identifier"
+        return guess.unsure or doubtful or (one is not None and one.unsure) or self._is_unsure_id(guess)
 
     def _is_unsure_id(self, guess: Guess) -> bool:
         return self.ids.unsure and guess.column in (self.ids.record, self.ids.entity)
@@ -233,6 +234,8 @@ class Draft:
     def _question(self, guess: Guess) -> str | None:
         if not self._is_unsure(guess):
             return None
+        if self.profile[guess.column].doubt and guess.role != "identifier":
+            return "are its numbers read as they are meant?"
         if self._is_unsure_id(guess):
             which = "a row" if guess.column == self.ids.record else "an individual"
             key = "table.record_id" if guess.column == self.ids.record else "table.entity_id"
@@ -410,14 +413,14 @@ def _kept(column: ColumnProfile, guess: Guess) -> Kept:
         release = _coarser(column)
         if release:
             reason = "made coarser, since a number that few rows have points them out"
-            if column.type == "string":
+            if column.type == "string" or column.read:
                 read = {**read, "cast": "number"}
             return Kept(read, release, "; ".join(filter(None, (why, reason))))
     return Kept(read, {}, why)
 
 
 def _coarser(column: ColumnProfile) -> dict[str, Any]:
-    """Round to two digits of the greatest usual number; greater ones are released as that."""
+    """Round to two digits of the greatest usual number; greater and smaller ones are released as the usual ends."""
     low, high = column.values.quantiles[0], column.values.quantiles[-1]
     span = high - min(low, 0.0)
     if not (math.isfinite(span) and span > 0):
@@ -428,6 +431,16 @@ def _coarser(column: ColumnProfile) -> dict[str, Any]:
     if whole and step < 1:
         return {}
     digits = max(0, -math.floor(math.log10(step)))
+    bottom = math.floor(low / step) * step
+    ends = {"bottom_code": bottom, "top_code": top} if _is_below(column, bottom) else {"top_code": top}
     if step >= 1:
-        return {"top_code": int(top), "round": int(step)}
-    return {"top_code": round(top, digits), "round": round(step, digits)}
+        return {key: int(end) for key, end in ends.items()} | {"round": int(step)}
+    return {key: round(end, digits) for key, end in ends.items()} | {"round": round(step, digits)}
+
+
+def _is_below(column: ColumnProfile, bottom: float) -> bool:
+    """Return whether the least number of a column may be below a bound; of texts the least number is not known."""
+    try:
+        return column.type == "string" or float(column.values.least or 0) < bottom
+    except ValueError:
+        return True

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privrisk_spark.planning.first_policy.columns import tidied
-from privrisk_spark.policy.values import BLANKS
+from privrisk_spark.policy.values import BLANKS, NumberMarks
 from privrisk_spark.results.profile import ColumnProfile
-
-_MISSING = """? ?? - -- . NA N/A #N/A NAN NULL NONE NIL UNKNOWN UNK MISSING UNBEKANNT K.A. INCONNU DESCONOCIDO
-    SCONOSCIUTO ONBEKEND DESCONHECIDO (NULL) <NA>"""
-MISSING_WORDS = frozenset(_MISSING.split())
-"""Texts that mean a missing value, in capitals."""
+from privrisk_spark.storage.recognized import MISSING_WORDS
 
 SEXES = {
     "F": "F FEMALE WOMAN W WEIBLICH FRAU FEMME FEMENINO MUJER FEMMINA DONNA VROUW FEMININO FEMININ",
@@ -24,6 +21,67 @@ SEXES = {
 
 _MOST_MAPPED = 50
 """Values that are mapped one by one; where there are more, all letters are written alike."""
+
+
+def find_cleaning(column: ColumnProfile) -> tuple[dict[str, Any], str]:
+    """Return how texts must be cleaned so that all are numbers or dates, and why their numbers may be others.
+
+    Parameters
+    ----------
+    column : ColumnProfile
+        Of the texts as they are.
+
+    Returns
+    -------
+    read : dict
+        As the policy's ``read`` takes it; empty if the texts are numbers or dates already, or are neither.
+    doubt : str
+        Without its full stop; empty if there is none.
+    """
+    if column.type != "string" or not column.values.known:
+        return {}, ""
+    values = {value: value.strip(BLANKS) for value in column.values.known}
+    words = sorted({text for text in values.values() if text.upper() in MISSING_WORDS})
+    rest = sorted(set(values.values()) - {*words, ""})
+    read: dict[str, Any] = {"trim": True} if any(value != text for value, text in values.items()) else {}
+    if words:
+        read["null_if"] = words
+    if rest and all(_DATE.fullmatch(text) for text in rest):
+        return (read, "") if words else ({}, "")
+    if not rest or any(re.fullmatch("0[0-9]+", text) for text in rest):  # a code
+        return {}, ""
+    if all(_PLAIN.fullmatch(text) for text in rest):
+        return (read if words else {}), _doubt(rest, ".")
+    marks = next((one for one in _MARKS if all(re.fullmatch(one.pattern, text) for text in rest)), None)
+    if marks is None:
+        return {}, ""
+    said = {"decimal": marks.decimal} | ({} if marks.thousands is None else {"thousands": marks.thousands})
+    return read | {"number": said}, _doubt(rest, ",") if marks.thousands is None else ""
+
+
+_PLAIN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MARKS = tuple(
+    NumberMarks(decimal=decimal, thousands=thousands)
+    for decimal, thousands in (
+        (",", None), (",", "."), (",", " "), (",", "\u00a0"), (",", "\u202f"), (",", "'"), (",", "’"), (".", ","),
+        (".", "'"), (".", "’"), (".", " "), (".", "\u00a0"), (".", "\u202f"),
+    )
+)  # fmt: skip
+"""Marks of numbers in the order in which they are tried."""
+
+
+def _doubt(values: Sequence[str], mark: str) -> str:
+    """Return the doubt whether a mark is that of decimals: it stands before three digits wherever it occurs."""
+    marked = [value for value in values if mark in value]
+    grouped = [re.fullmatch(rf"[+-]?[1-9][0-9]{{0,2}}[{mark}][0-9]{{3}}", value) for value in marked]
+    if len(marked) < 2 or not all(grouped):
+        return ""
+    name, other = ("point", ",") if mark == "." else ("comma", ".")
+    return (
+        f"each {name} stands before three digits and is read as the mark of decimals; if it separates thousands, set "
+        f"read: {{number: {{decimal: '{other}', thousands: '{mark}'}}}}"
+    )
 
 
 def reading(column: ColumnProfile, concept: str) -> tuple[dict[str, Any], str]:
@@ -42,11 +100,14 @@ def reading(column: ColumnProfile, concept: str) -> tuple[dict[str, Any], str]:
     reason : str
         Without its full stop; it holds no value of a record. Empty if there is nothing to tidy.
     """
+    read: dict[str, Any] = dict(column.read)
+    said = [_explain(read, column.doubt)] if read or column.doubt else []
     if column.type != "string":
-        return ({"cast": "date"}, "of a time its day is taken") if column.kind == "time" else ({}, "")
+        if column.kind == "time":
+            read["cast"] = "date"
+            said.append("of a time its day is taken")
+        return read, "; ".join(said)
     values = column.values.known
-    read: dict[str, Any] = {}
-    said: list[str] = []
     if column.blank or any(value != value.strip(BLANKS) for value in values):
         read["trim"] = True
         said.append("blanks at the ends are taken away")
@@ -62,7 +123,7 @@ def reading(column: ColumnProfile, concept: str) -> tuple[dict[str, Any], str]:
     if concept == "sex":  # X may be a sex, and - is none
         missing = [value for value in missing if value.upper() != "X"]
     if missing:
-        read["null_if"] = missing
+        read["null_if"] = sorted({*read.get("null_if", ()), *missing})
         said.append("words and blanks that stand for a missing value are read as one")
     if mapped:
         read["map"] = mapped
@@ -76,6 +137,16 @@ def reading(column: ColumnProfile, concept: str) -> tuple[dict[str, Any], str]:
         read["cast"] = "date"
         said.append("of a time its day is taken")
     return read, "; ".join(said)
+
+
+def _explain(read: Mapping[str, Any], doubt: str) -> str:
+    """Return why texts were cleaned before they were counted."""
+    said = []
+    if "null_if" in read:
+        said.append("words that stand for a missing value are read as one")
+    if "number" in read:
+        said.append("its numbers are written with other marks than a point before the decimals")
+    return "; ".join([*said, *([doubt] if doubt else [])])
 
 
 def _counted(column: ColumnProfile) -> Sequence[tuple[str, int]]:

@@ -10,7 +10,7 @@ from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import DictionaryColumn, Table
 from privrisk_spark.policy.masking import NUMERIC
 from privrisk_spark.policy.policy import Insensitive, Policy, Sensitive
-from privrisk_spark.policy.rules.lakes import lake_faults
+from privrisk_spark.policy.rules.lakes import find_table_faults
 
 
 def impossible_assessment(policy: Policy) -> Iterable[Fault]:
@@ -87,12 +87,7 @@ def _sources(policy: Policy) -> Iterator[Fault]:
         if asked.sampling_fraction is not None:
             yield Fault("assess.sampling_fraction", "is only used where no population table is given; leave one out")
     for key, source in tables:
-        if (source.path is None) == (source.catalog is None):
-            got = "none of them" if source.path is None else "both"
-            yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
-        if source.catalog is not None and source.options:
-            yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
-        yield from lake_faults(key, source)
+        yield from find_table_faults(key, source)
     if asked.release == "published" and policy.output is None:
         yield Fault("assess.release", "is 'published', and there is no output.path to find a release at")
     paired = isinstance(asked.release, MaskedTable) and asked.release.record_id is not None

@@ -20,7 +20,7 @@ from privrisk_spark.policy.attacks import (
 )
 from privrisk_spark.policy.masking import NUMERIC
 from privrisk_spark.policy.policy import Insensitive, Policy, Sensitive
-from privrisk_spark.policy.rules.lakes import lake_faults
+from privrisk_spark.policy.rules.lakes import find_table_faults
 
 
 def impossible_attack(policy: Policy) -> Iterable[Fault]:
@@ -204,12 +204,7 @@ def _known(policy: Policy) -> Iterator[Fault]:
 
 
 def _source(policy: Policy, source: MaskedTable, key: str) -> Iterator[Fault]:
-    if (source.path is None) == (source.catalog is None):
-        got = "none of them" if source.path is None else "both"
-        yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
-    if source.catalog is not None and source.options:
-        yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
-    yield from lake_faults(key, source)
+    yield from find_table_faults(key, source)
     for name in source.columns:
         if name not in policy.columns:
             yield _absent(f"{key}.columns.{name}", name, list(policy.columns), "column of the table")

@@ -1,10 +1,11 @@
-"""Rules of a lake table that take several keys together."""
+"""Rules of where a table is, and of a lake table, that take several keys together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from privrisk_spark.errors import Fault
+from privrisk_spark.policy.csv_dialect import find_csv_faults
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import LakeOutput, Output, Policy
 from privrisk_spark.storage.lakes.snapshot import Form
@@ -16,8 +17,8 @@ _NO_NAME: dict[Form, tuple[str, str]] = {
 """What no name of a column holds in a Delta table without column mapping, and in an Iceberg table."""
 
 
-def lake_faults(key: str, table: Table) -> Iterable[Fault]:
-    """Yield what does not go together in what says where a table is.
+def find_table_faults(key: str, table: Table) -> Iterable[Fault]:
+    """Yield what does not go together in what says where a table is and how it is written.
 
     Parameters
     ----------
@@ -25,6 +26,13 @@ def lake_faults(key: str, table: Table) -> Iterable[Fault]:
         Of the policy.
     table : Table
     """
+    if (table.path is None) == (table.catalog is None):
+        got = "none of them" if table.path is None else "both"
+        yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
+    if table.catalog is not None and table.options:
+        yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
+    elif table.format.lower() == "csv":
+        yield from find_csv_faults(table.options, f"{key}.options")
     for name, form, number in (("version", "delta", table.version), ("snapshot", "iceberg", table.snapshot)):
         if number is not None and table.lake != form:
             yield Fault(f"{key}.{name}", f"is only used with {key}.format: {form}. Got '{table.format}'")

@@ -10,7 +10,7 @@ from privrisk_spark.policy.dictionaries import DictionaryColumn, DictionaryTable
 from privrisk_spark.policy.overlap import overlapping, places_read
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.apart import impossible_apart
-from privrisk_spark.policy.rules.lakes import impossible_lake, lake_faults
+from privrisk_spark.policy.rules.lakes import find_table_faults, impossible_lake
 from privrisk_spark.storage.locations import Location, is_remote, locate
 
 
@@ -85,12 +85,7 @@ def impossible_sources(policy: Policy) -> Iterable[Fault]:
                     f"{key}.columns.{name}.level", "is required with age_in: the level whose labels are birth years"
                 )
     for key, source in _find_sources(policy):
-        if (source.path is None) == (source.catalog is None):
-            got = "none of them" if source.path is None else "both"
-            yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
-        if source.catalog is not None and source.options:
-            yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
-        yield from lake_faults(key, source)
+        yield from find_table_faults(key, source)
 
 
 def _find_sources(policy: Policy) -> list[tuple[str, Table]]:

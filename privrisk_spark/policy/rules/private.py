@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.policy.checks import RowCount
+from privrisk_spark.policy.csv_dialect import CSV_OPTIONS
 from privrisk_spark.policy.dictionaries import SelfDictionary, Table, TableDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import AnyDp, GlobalDp, PeeledDp, PublicDp, ReusingDp
@@ -117,7 +118,7 @@ def _impossible_mode(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
 
 
 READER_OPTIONS = {
-    "csv": ("sep", "delimiter", "header", "quote", "escape", "encoding", "nullValue"),
+    "csv": ("sep", "delimiter", "header", "quote", "escape", "encoding", "charset", "nullValue", "skipRows"),
     "parquet": (),
     "orc": (),
     "delta": (),
@@ -145,7 +146,10 @@ def _readers_that_join_rows(table: Table) -> Iterable[Fault]:
         return
     allowed = READER_OPTIONS[given]
     there = f"{given} takes {listing(allowed)} there" if allowed else f"{given} takes none there"
+    known = {option.lower() for option in CSV_OPTIONS}
     for name in table.options:
+        if given == "csv" and name.lower() not in known:
+            continue  # refused in any release
         if name.lower() not in [option.lower() for option in allowed]:
             yield Fault(
                 f"table.options.{name}",

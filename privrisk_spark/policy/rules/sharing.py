@@ -8,7 +8,7 @@ from itertools import pairwise
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy, WeightColumn
-from privrisk_spark.policy.rules.lakes import lake_faults
+from privrisk_spark.policy.rules.lakes import find_table_faults
 from privrisk_spark.policy.sharing import (
     ColumnSensitivity,
     DetailUtility,
@@ -139,9 +139,4 @@ def _trusted(asked: SharingPolicy) -> Iterator[Fault]:
 
 
 def _source(key: str, source: Table) -> Iterator[Fault]:
-    if (source.path is None) == (source.catalog is None):
-        got = "none of them" if source.path is None else "both"
-        yield Fault(f"{key}.path", f"give exactly one of {key}.path and {key}.catalog. Got {got}")
-    if source.catalog is not None and source.options:
-        yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
-    yield from lake_faults(key, source)
+    yield from find_table_faults(key, source)

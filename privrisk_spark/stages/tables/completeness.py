@@ -16,14 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
-from privrisk_spark.engine.csv_lines import csv_lines_frame
-from privrisk_spark.engine.embedded import is_embedded
+from privrisk_spark.engine.csv_rows import CsvDamage, collect_csv_damage, is_csv_by_tasks
 from privrisk_spark.engine.failures import list_spark_errors, unreadable
-from privrisk_spark.engine.object_files import in_object_store
-from privrisk_spark.engine.plain_lines import collect_plain
 from privrisk_spark.engine.source_files import check_files, path_for_spark
 from privrisk_spark.engine.sources import catalog_properties, column, whole_rows
 from privrisk_spark.errors import SchemaError
+from privrisk_spark.policy.csv_dialect import parse_csv_dialect
 from privrisk_spark.policy.dictionaries import GIVEN, Table
 from privrisk_spark.results.facts import FilesRead
 
@@ -33,6 +31,7 @@ REPLACEMENT = "\ufffd"
 """What stands for bytes that are no text."""
 
 _PARSED = ("csv", "json")
+_REPLACED = {"mode", "columnnameofcorruptrecord"}
 
 
 def collect_files_read(
@@ -74,25 +73,54 @@ def collect_files_read(
         return files
     asked = "mode" in {name.lower() for name in table.options}
     where = f"{key}.path: '{table.path}':"
-    try:
-        malformed, garbled = _collect_damaged(spark, table, frame, key)
-    except list_spark_errors() as error:
-        known = unreadable(str(error))
-        if known is None:
-            raise
-        raise SchemaError(f"{where} {known}") from None
+    advice = (
+        f"Fix: correct them, or set {key}.options.mode: PERMISSIVE to read what can be read of them, or DROPMALFORMED "
+        "to leave them out"
+    )
+    if is_csv_by_tasks(table):
+        damage = collect_csv_damage(spark, table, key=key)
+        malformed, garbled, advice = damage.malformed, damage.garbled, _explain(damage, f"{key}.options", advice)
+    else:
+        try:
+            malformed, garbled = _collect_damaged(spark, table, frame, key)
+        except list_spark_errors() as error:
+            known = unreadable(str(error))
+            if known is None:
+                raise
+            raise SchemaError(f"{where} {known}") from None
     if malformed and not asked:
         raise SchemaError(
-            f"{where} {malformed:,} lines are cut, have more values than there are columns, or are not {table.format}; "
-            f"mend them, or set {key}.options.mode: PERMISSIVE to read what can be read of them, or DROPMALFORMED to "
-            "leave them out."
+            f"{where} {malformed:,} lines are cut, have more values than there are columns, or are not {table.format}. "
+            f"{advice}."
         )
     if garbled and not asked:
         raise SchemaError(
             f"{where} {garbled:,} rows have bytes that are no text in {table.options.get('encoding', 'UTF-8')} (or "
-            f"U+FFFD, which stands for such); give the right {key}.options.encoding, or mend them."
+            f"U+FFFD, which stands for such). Fix: set {key}.options.encoding, such as windows-1252, or correct them."
         )
     return None if files is None else replace(files, malformed=malformed, garbled=garbled)
+
+
+def _explain(damage: CsvDamage, options: str, otherwise: str) -> str:
+    """Return the likely reason for malformed lines, and the fix."""
+    if damage.rows and damage.longer == damage.rows:
+        return (
+            "Each line has one value more than the header: write.table of R writes row names so. Fix: write the table "
+            "with row.names = FALSE or col.names = NA"
+        )
+    if damage.unclear:
+        return (
+            f"{damage.unclear:,} have a quoted value that does not end on its line. Fix: set {options}.multiLine: true "
+            f"if values hold line breaks, {options}.escape: '\\' if a backslash stands before quotes, or "
+            f"{options}.quote: '' if quotes mean nothing. {otherwise.replace('Fix: correct', 'Else correct')}"
+        )
+    if damage.malformed == damage.rows:
+        return (
+            "No line has as many values as the first one. Fix: set "
+            f"{options}.skipRows to the number of lines above the header if it is a title, or {options}.sep to the "
+            "sign between values"
+        )
+    return otherwise
 
 
 def _collect_version(spark: SparkSession, name: str) -> tuple[dict[str, Any], int | None]:
@@ -125,20 +153,17 @@ def _collect_row(frame: DataFrame, **columns: str) -> dict[str, Any]:
 
 
 def _collect_damaged(spark: SparkSession, table: Table, frame: DataFrame, key: str) -> tuple[int, int]:
-    if collect_plain(spark, table, frame.schema):
-        return 0, 0
     damaged = "_damaged"
     while damaged in frame.columns:
         damaged += "_"
-    if in_object_store(table) or (is_embedded(spark) and table.format.lower() == "csv"):
-        rows = csv_lines_frame(spark, table, key=key, damaged=damaged)
-    else:
-        taken = {"mode", "columnnameofcorruptrecord", "inferschema", "enforceschema"}
-        options = {name: str(value) for name, value in table.options.items() if name.lower() not in taken}
-        options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": damaged}
-        schema = T.StructType([*frame.schema.fields, T.StructField(damaged, T.StringType())])
-        rows = spark.read.format(table.format).options(**options).schema(schema).load(path_for_spark(spark, table))
-        rows = whole_rows(rows)
+    options = {name: str(value) for name, value in table.options.items()}
+    if table.format.lower() == "csv":
+        options = parse_csv_dialect(options, f"{key}.options").spark_options
+    options = {name: value for name, value in options.items() if name.lower() not in _REPLACED}
+    options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": damaged}
+    schema = T.StructType([*frame.schema.fields, T.StructField(damaged, T.StringType())])
+    rows = spark.read.format(table.format).options(**options).schema(schema).load(path_for_spark(spark, table))
+    rows = whole_rows(rows)
     texts = [field.name for field in frame.schema.fields if isinstance(field.dataType, T.StringType)]
     # One flat expression: hundreds of columns are no deeper a plan than one.
     garbled = F.contains(F.concat_ws("", *[column(name) for name in texts]), F.lit(REPLACEMENT))

@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import sources
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.csv_lines import LONGEST_LINE, csv_lines_frame
+from privrisk_spark.engine.csv_rows import is_csv_by_tasks, read_csv_table
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.failures import list_spark_errors
 from privrisk_spark.engine.lake_tables import lake_frame
@@ -39,6 +39,7 @@ from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.dictionaries import entry_of
 from privrisk_spark.planning.readings import readings_of, readings_of_dictionary
+from privrisk_spark.policy.csv_dialect import parse_csv_dialect
 from privrisk_spark.policy.dictionaries import DictionaryTable, Table
 from privrisk_spark.policy.policy import Insensitive, Policy
 from privrisk_spark.policy.secrets import without_credentials
@@ -50,16 +51,6 @@ MAX_LEAVES = 2_000_000
 _TEXT_TYPES = (
     T.StringType, T.BooleanType, T.IntegralType, T.DecimalType, T.FractionalType, T.DateType, T.CharType, T.VarcharType
 )  # fmt: skip
-
-_LINE_BY_LINE = {
-    "mode": "PERMISSIVE",
-    "multiLine": "false",
-    "maxCharsPerColumn": "-1",
-    # A line has at most as many fields as bytes, and one.
-    "maxColumns": str(LONGEST_LINE),
-    "mapreduce.input.linerecordreader.line.maxlength": str(LONGEST_LINE),
-}
-"""Reader options under which every line of a CSV file is one row or none, whatever it and the others hold."""
 
 _ROW_INDEX = "_tmp_metadata_row_index"  # by which Spark's reader of Parquet asks for the number of each row
 _SELF_DESCRIBING = ("parquet", "orc", "delta", "iceberg")
@@ -102,20 +93,19 @@ def read(
             if private:
                 _refuse_parsed_texts(spark, table.catalog, where)
             frame = whole_rows_if_parsed(spark.table(table.catalog))
-        elif by_tasks and table.format.lower() == "csv":
-            frame = csv_lines_frame(spark, table, key=key, private=private)
+        elif is_csv_by_tasks(table):
+            by_tasks = True
+            frame = read_csv_table(spark, table, key=key, private=private)
         elif not in_object_store(table):
             frame = plain_frame(spark, table)
             if by_tasks and frame is None and not parquet_options(table):
                 frame = files_frame(spark, local_line_files(table), key=key)
-        elif table.format.lower() == "parquet":
+        else:
             frame = object_frame(spark, table, key=key)
-        elif not private:  # lines that are too long are no rows there, to Spark's reader alone
-            frame = csv_lines_frame(spark, table, key=key)
         if frame is None:
             options = {name: str(value) for name, value in table.options.items()}
-            if private and table.format.lower() == "csv":
-                options |= _LINE_BY_LINE
+            if table.format.lower() == "csv":
+                options = _find_options_of_spark(table, key, where, private=private)
             frame = spark.read.format(table.format).options(**options).load(path_for_spark(spark, table))
             if any(name.lower() == "mode" and value.lower() != "permissive" for name, value in options.items()):
                 frame = whole_rows(frame)
@@ -139,6 +129,17 @@ def read(
     elif not by_tasks and table.catalog is None and not local_files(table):
         refuse_java_directory(frame.inputFiles(), table=table, key=key)
     return frame
+
+
+def _find_options_of_spark(table: Table, key: str, where: str, *, private: bool) -> dict[str, str]:
+    """Return the options for Spark's own reader of CSV, which reads from places that only Spark reaches."""
+    dialect = parse_csv_dialect(table.options, f"{key}.options")
+    if private or dialect.skip_rows:
+        what = "under dp" if private else "with skipRows"
+        raise SchemaError(
+            f"{where} is read by Spark only, which is refused {what}. Fix: copy the files, or write Parquet."
+        )
+    return dialect.spark_options
 
 
 def _refuse_parsed_texts(spark: SparkSession, name: str, where: str) -> None:

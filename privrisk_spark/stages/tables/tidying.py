@@ -24,7 +24,7 @@ from privrisk_spark.errors import Fault, SchemaError
 from privrisk_spark.hierarchies.scales import interval_labels
 from privrisk_spark.planning.readings import Declared
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.policy.values import BLANKS, Reading, Recoding
+from privrisk_spark.policy.values import BLANKS, NumberMarks, Reading, Recoding
 from privrisk_spark.results.facts import ValuesRead
 
 _TEXTS = (T.StringType, T.CharType, T.VarcharType)
@@ -124,9 +124,17 @@ def _values(value: Column, kind: T.DataType, reading: Reading) -> list[tuple[str
             after, of = F.coalesce(F.try_element_at(F.create_map(*pairs), as_text), as_text), T.StringType()
         else:
             assert reading.cast is not None
+            if reading.number is not None and isinstance(of, _TEXTS):
+                before = _without_marks(before, reading.number)
             after, of = _cast(before, of, reading.cast), _KINDS[reading.cast]
         found.append((step, after, of))
     return found
+
+
+def _without_marks(value: Column, marks: NumberMarks) -> Column:
+    """Write a number with a point before its decimals and no other mark; missing if it is not written with marks."""
+    plain = value if marks.thousands is None else F.replace(value, F.lit(marks.thousands), F.lit(""))
+    return F.when(value.rlike(rf"^(?:{marks.pattern})\z"), F.replace(plain, F.lit(marks.decimal), F.lit(".")))
 
 
 def _cast(value: Column, kind: T.DataType, to: str) -> Column:

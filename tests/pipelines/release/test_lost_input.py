@@ -56,7 +56,6 @@ def test_a_cut_line_is_refused_unless_the_policy_says_what_to_do(
     assert ran.manifest["input"]["rows"] == {"expected": None, "processed": 60}
 
 
-@pytest.mark.on_spark("the embedded engine refuses the mode DROPMALFORMED")
 def test_a_release_of_a_table_with_dropped_lines_holds_none_of_them(
     privrisk: Privrisk, small: Path, tmp_path: Path
 ) -> None:

@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 
 from benchmarks.s3_server import BUCKET, SECRET
 from privrisk_spark.cli.app import app
-from privrisk_spark.engine import csv_lines
+from privrisk_spark.engine import csv_rows
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.released import Partitions, read_published
 from privrisk_spark.policy.policy import Output
@@ -145,7 +145,7 @@ def test_csv_in_a_store_is_released_as_on_a_disk(
     privrisk: Privrisk, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Table and dictionary are CSV files, of which tasks read parts; and what is damaged is refused alike."""
-    monkeypatch.setattr(csv_lines, "PART", 10_000)
+    monkeypatch.setattr(csv_rows, "PART", 10_000)
     here = small_release.write_table(tmp_path)
     there = f"s3://{BUCKET}/{store.location.path}/csv/table.csv"
     store.upload("csv/table.csv", here)

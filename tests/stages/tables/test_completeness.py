@@ -221,24 +221,6 @@ def test_malformed_lines_that_shall_fail_are_an_error_of_the_input(spark, tmp_pa
     assert "canary" not in str(error)
 
 
-@pytest.mark.on_spark("the embedded engine infers no types of CSV")
-def test_typed_table_with_cut_line_is_refused(spark, tmp_path):
-    """The damage is in a column of numbers, which is not looked at for lost letters."""
-    (tmp_path / "t.csv").write_text("a;b;c\nx;1;1\ny;2;2\nz;3\n")
-    table = Table(path=str(tmp_path / "t.csv"), format="csv", options={**CSV, "inferSchema": True})
-    with pytest.raises(SchemaError, match="1 lines are cut"):
-        opened(spark, table)
-
-
-@pytest.mark.on_spark("the embedded engine infers no types of CSV")
-def test_typed_table_without_texts_is_counted(spark, tmp_path):
-    (tmp_path / "t.csv").write_text("a;b\n1;1\n2;2\n3\n")
-    table = Table(
-        path=str(tmp_path / "t.csv"), format="csv", options={**CSV, "inferSchema": True, "mode": "PERMISSIVE"}
-    )
-    assert opened(spark, table)[1].malformed == 1
-
-
 def test_collect_files_read_of_a_catalog_table_states_its_name_format_and_files(spark, tmp_path):
     spark.sql(f"CREATE TABLE rows_of_catalog USING parquet LOCATION '{tmp_path}/rows' AS SELECT 1 AS a")
     spark.table("rows_of_catalog").createOrReplaceTempView("view_of_catalog")

@@ -149,6 +149,41 @@ def test_only_what_looks_like_a_number_is_one(spark, cast, kind, given, found):
     assert values(opened(frame, lenient=True, cast=cast).rows) == found
 
 
+@pytest.mark.parametrize(
+    ("marks", "given", "found"),
+    [
+        (
+            {"decimal": ",", "thousands": "."},
+            [
+                "1.234",
+                "1.234,56",
+                "1234,5",
+                "-12",
+                "1.23",
+                "1.2345",
+                "1234.567",
+                "1,5.000",
+                "12,",
+                ",5",
+                "1.234.567",
+                "x",
+            ],
+            [1234.0, 1234.56, 1234.5, -12.0, None, None, None, None, None, None, 1234567.0, None],
+        ),
+        ({"decimal": ","}, ["1,5", "1.5", "1.234,5"], [1.5, None, None]),
+        ({"decimal": ".", "thousands": "'"}, ["1'234.5", "1234.5", "1'23"], [1234.5, 1234.5, None]),
+        ({"decimal": ",", "thousands": "\u202f"}, ["1\u202f234,5", "1 234,5"], [1234.5, None]),
+    ],
+)
+def test_tidied_with_marks_of_numbers_reads_numbers_of_that_form_only(spark, marks, given, found):
+    frame = spark.createDataFrame([(value,) for value in given], "x string")
+    assert values(opened(frame, lenient=True, number=marks).rows) == found
+    with pytest.raises(SchemaError, match=rf"^columns\.x\.read\.cast: {found.count(None)} values are no numbers"):
+        collect_values_read(opened(frame, number=marks))
+    whole = [None if value is None or value % 1 else int(value) for value in found]
+    assert values(opened(frame, lenient=True, number=marks, cast="integer").rows) == whole
+
+
 def test_numbers_can_mean_a_missing_value_and_keep_their_type(spark):
     frame = spark.createDataFrame([(-9,), (3,), (None,)], "x int")
     found = opened(frame, null_if=["-9"])

@@ -1,0 +1,63 @@
+"""One table as other programs write it: the first policy and the release are those of the clean file."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from privrisk_spark.api.suggesting import Suggested, suggest_policy_of
+from privrisk_spark.cli.app import app
+from privrisk_spark.errors import ConfigError
+
+FILES = Path(__file__).parents[1] / "data" / "other_programs"
+CLEAN = "clean.csv"
+REFUSED = "r_write_table.txt"
+WRITTEN = sorted(file.name for file in FILES.iterdir() if file.suffix in (".csv", ".tsv", ".txt"))
+INDEXED = {"pandas_index.csv", "r_write_csv.csv", "r_write_table_names.txt"}
+"""Files with row numbers in a first column without a name."""
+
+pytestmark = pytest.mark.usefixtures("spark", "no_charts")
+
+
+@cache
+def suggest(name: str) -> Suggested:
+    return suggest_policy_of(str(FILES / name))
+
+
+def summarize(found: Suggested) -> dict[str, Any]:
+    """Return what is proposed for each column; weights show that values are the same."""
+    assert found.found.floors is not None
+    columns = {one.column: (one.role, one.hierarchy, one.levels, one.weight) for one in found.found.columns}
+    return columns | {"": (found.found.profile.rows, found.found.floors.chosen.floor)}
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if name not in (CLEAN, REFUSED)])
+def test_init_of_a_file_of_another_program_proposes_what_it_proposes_for_the_clean_file(name: str) -> None:
+    found, expected = summarize(suggest(name)), summarize(suggest(CLEAN))
+    index = found.pop("_c0", None)
+    assert (index is not None) == (name in INDEXED)
+    assert index is None or index[0] == "identifier"
+    assert found == expected
+
+
+def test_init_of_write_table_without_a_name_for_row_names_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"write\.table of R writes row names so\. Fix: write the table with row\.na"):
+        suggest(REFUSED)
+
+
+@pytest.mark.parametrize("name", ["excel_unicode.txt", "french.csv", "polars_null.csv", "r_write_table_names.txt"])
+def test_release_of_a_file_of_another_program_has_the_bytes_of_the_clean_file(tmp_path: Path, name: str) -> None:
+    released = []
+    for file in (CLEAN, name):
+        made = CliRunner().invoke(app, ["init", str(FILES / file), "--out", str(tmp_path / file)])
+        assert made.exit_code == 0, made.stderr
+        ran = CliRunner().invoke(app, ["release", str(tmp_path / file / "policy.yaml"), "--accept-undecided"])
+        assert ran.exit_code == 0, ran.stderr
+        (data,) = (tmp_path / file / "release" / "releases").glob("*/data")
+        released.append([part.read_bytes() for part in sorted(data.iterdir())])
+    assert released[0] == released[1]
+    assert released[0]
