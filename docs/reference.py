@@ -93,7 +93,7 @@ def written(text: str) -> str:
 
 def listed(text: str) -> Iterator[str]:
     """Lines of a section of names and what they are, as a Markdown list."""
-    for line in inspect.cleandoc(text).splitlines():
+    for line in text.splitlines():
         if line.startswith(" "):
             yield f"  {written(line.strip())}"
         elif match := _ITEM.match(line):
@@ -113,9 +113,9 @@ def entry(name: str, thing: Any, *, depth: int = 3) -> Iterator[str]:
     for title, text in found.items():
         yield from (f"**{title}**", "")
         if title == "Examples":
-            yield from ("```pycon", inspect.cleandoc(text), "```")
+            yield from ("```pycon", text, "```")
         elif title == "References":
-            yield written(inspect.cleandoc(text))
+            yield written(text)
         else:
             yield from listed(text)
         yield ""

@@ -98,8 +98,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """Return the public names."""
+    return [*__all__, "__version__"]
 
 
 class _Package(ModuleType):

@@ -114,6 +114,10 @@ class SchemaError(InputError):
     """The table or dictionary lacks a column, has an unusable type, or holds rows the policy does not allow."""
 
 
+class MissingError(SchemaError):
+    """A table or dictionary, or the version of it that is asked for, does not exist, or not yet."""
+
+
 class HierarchyError(InputError):
     """A value generalization hierarchy is refused, or a value of the table is outside it."""
 

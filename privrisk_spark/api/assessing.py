@@ -105,6 +105,7 @@ def assess(
     quasi_identifiers: Mapping[str, Mapping[str, Any]] | None = None,
     sensitive: Sequence[str] = (),
     thresholds: Mapping[str, float] | None = None,
+    record_id: str | None = None,
     output: str | Path | None = None,
     run_id: str | None = None,
     date: dt.date | None = None,
@@ -132,6 +133,8 @@ def assess(
         With `quasi_identifiers`: columns an attacker wants to learn.
     thresholds : mapping of str to float, optional
         With `quasi_identifiers`: bound of each measure, such as ``{"k": 5}``; a table that misses one does not pass.
+    record_id : str, optional
+        With `quasi_identifiers`: column whose values name the records in `records`; by default these are digests.
     output : str or Path, optional
         Directory to write to, in place of a temporary one, which every worker must see; or a URI in an object store.
     run_id : str, optional
@@ -159,7 +162,7 @@ def assess(
     Examples
     --------
     >>> import privrisk_spark as pr
-    >>> df = spark.createDataFrame([(34, "flu"), (36, "flu"), (36, "gout")], "age int, diagnosis string")
+    >>> df = pr.session().createDataFrame([(34, "flu"), (36, "flu"), (36, "gout")], "age int, diagnosis string")
     >>> found = pr.assess(
     ...     df, quasi_identifiers={"age": pr.intervals(5, 10)}, sensitive=["diagnosis"], thresholds={"k": 2}
     ... )
@@ -173,7 +176,7 @@ def assess(
 
     with named():
         own = None if policy is None else as_policy(policy, date)
-        asked = _asked(table, own, quasi_identifiers, sensitive, thresholds)
+        asked = _asked(table, own, quasi_identifiers, sensitive, thresholds, record_id)
         return _assess(table, asked, output, run_id, date, announce)
 
 
@@ -183,25 +186,41 @@ def _asked(
     quasi_identifiers: Mapping[str, Mapping[str, Any]] | None,
     sensitive: Sequence[str],
     thresholds: Mapping[str, float] | None,
+    record_id: str | None,
 ) -> written.Policy:
-    """The policy, or the one that is meant by the other arguments."""
+    """Return the policy, or the one that the other arguments mean."""
     if policy is not None:
-        if quasi_identifiers is not None or sensitive or thresholds is not None:
-            rule = "says this already; give a policy, or quasi_identifiers with sensitive and thresholds"
+        if quasi_identifiers is not None or sensitive or thresholds is not None or record_id is not None:
+            rule = "says this already; give a policy, or quasi_identifiers with sensitive, thresholds and record_id"
             raise ConfigError([Fault("policy", rule)])
         return policy
     if quasi_identifiers is None or table is None:
         rule = "give a policy, or a frame with quasi_identifiers such as {'zip': pr.mask(5)}"
         raise ConfigError([Fault("policy", rule)])
+    from privrisk_spark.engine.session import check_frame
+
+    check_frame(table)
+    examples = {"quasi_identifiers": "{'age': pr.flat()}", "thresholds": "{'k': 5}"}
+    for key, given in ("quasi_identifiers", quasi_identifiers), ("thresholds", thresholds or {}):
+        if not isinstance(given, Mapping):
+            rule = f"must be a mapping. Got {type(given).__name__}. Fix: write a mapping, such as {examples[key]}"
+            raise ConfigError([Fault(key, rule)])
+    if isinstance(sensitive, str):
+        raise ConfigError([Fault("sensitive", f"must be a list of columns. Got a text. Fix: write [{sensitive!r}]")])
     columns: dict[str, dict[str, Any]] = {
         name: {"role": "quasi-identifier", "hierarchy": hierarchy} for name, hierarchy in quasi_identifiers.items()
     }
-    for name in sensitive:
+    roles = [*((name, "sensitive") for name in sensitive), *([] if record_id is None else [(record_id, "identifier")])]
+    for name, role in roles:
         if name in columns:
-            raise ConfigError([Fault(f"sensitive.{name}", "is a quasi-identifier already; give it one role")])
-        columns[name] = {"role": "sensitive"}
+            key = f"sensitive.{name}" if role == "sensitive" else "record_id"
+            raise ConfigError(
+                [Fault(key, f"'{name}' is a {columns[name]['role']} column already. Fix: give it one role")]
+            )
+        columns[name] = {"role": role}
     others = {name: {"role": "insensitive", "action": "drop"} for name in table.columns if name not in columns}
-    return Policy(columns=columns | others, assess={"thresholds": dict(thresholds or {})})
+    named = None if record_id is None else {"record_id": record_id}
+    return Policy(columns=columns | others, assess={"thresholds": dict(thresholds or {})}, table=named)
 
 
 def _assess(

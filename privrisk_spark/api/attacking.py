@@ -140,11 +140,11 @@ def attack(
     Examples
     --------
     >>> import privrisk_spark as pr
-    >>> df = spark.createDataFrame([("a", 34), ("b", 36), ("c", 61), ("d", 67)], "id string, age int")
+    >>> df = pr.session().createDataFrame([("a", 34), ("b", 36), ("c", 61), ("d", 67)], "id string, age int")
     >>> rows = [("a", "[30,40)"), ("b", "[30,40)"), ("c", "61"), ("d", "*")]
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/masked"
-    >>> spark.createDataFrame(rows, "id string, age string").write.parquet(path)
+    >>> pr.session().createDataFrame(rows, "id string, age string").write.parquet(path)
     >>> policy = pr.Policy(
     ...     table={"record_id": "id"},
     ...     columns={"id": pr.identifier(), "age": pr.quasi_identifier(pr.intervals(10))},

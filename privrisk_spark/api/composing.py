@@ -140,7 +140,7 @@ def compose(
     >>> import tempfile
     >>> import privrisk_spark as pr
     >>> place = tempfile.mkdtemp()
-    >>> df = spark.createDataFrame(
+    >>> df = pr.session().createDataFrame(
     ...     [("a", 34, "f"), ("b", 36, "m"), ("c", 36, "f"), ("d", 61, "f")], "id string, age int, sex string"
     ... )
     >>> def policy(history, weights):

@@ -137,7 +137,7 @@ def curves(
     Examples
     --------
     >>> import privrisk_spark as pr
-    >>> df = spark.createDataFrame([(34, "f"), (36, "m"), (36, "f"), (61, "f")], "age int, sex string")
+    >>> df = pr.session().createDataFrame([(34, "f"), (36, "m"), (36, "f"), (61, "f")], "age int, sex string")
     >>> policy = pr.Policy(
     ...     columns={"age": pr.quasi_identifier(pr.intervals(5, 10)), "sex": pr.quasi_identifier(pr.flat("f", "m"))},
     ...     decision={"utility_at_least": 1},

@@ -64,7 +64,7 @@ def plan(
     Examples
     --------
     >>> import privrisk_spark as pr
-    >>> df = spark.createDataFrame([(34, "Ulm"), (36, "Bonn")], "age int, city string")
+    >>> df = pr.session().createDataFrame([(34, "Ulm"), (36, "Bonn")], "age int, city string")
     >>> policy = pr.Policy(
     ...     columns={
     ...         "age": pr.quasi_identifier(pr.intervals(5, 10, domain=(0, 99))),
@@ -147,7 +147,7 @@ def validate(
     Examples
     --------
     >>> import privrisk_spark as pr
-    >>> df = spark.createDataFrame([(34, "Ulm"), (36, "Kiel")], "age int, town string")
+    >>> df = pr.session().createDataFrame([(34, "Ulm"), (36, "Kiel")], "age int, town string")
     >>> policy = pr.Policy(
     ...     columns={
     ...         "age": pr.quasi_identifier(pr.intervals(5, 10, domain=(0, 30))),

@@ -149,7 +149,7 @@ def fit(
     Examples
     --------
     >>> import privrisk_spark as pr
-    >>> df = spark.createDataFrame([(34, "f"), (36, "m"), (36, "f"), (61, "f")], "age int, sex string")
+    >>> df = pr.session().createDataFrame([(34, "f"), (36, "m"), (36, "f"), (61, "f")], "age int, sex string")
     >>> policy = pr.Policy(
     ...     columns={"age": pr.quasi_identifier(pr.intervals(5, 10, domain=(0, 99))),
     ...              "sex": pr.quasi_identifier(pr.flat("f", "m"))},
@@ -200,7 +200,7 @@ def approve(scheme: str | Path, *, by: str) -> Fitted:
     Examples
     --------
     >>> import pathlib, tempfile, privrisk_spark as pr
-    >>> df = spark.createDataFrame([("f", 1), ("m", 1), ("f", 2), ("m", 2)], "sex string, n int")
+    >>> df = pr.session().createDataFrame([("f", 1), ("m", 1), ("f", 2), ("m", 2)], "sex string, n int")
     >>> columns = {"sex": pr.quasi_identifier(pr.flat("f", "m")), "n": pr.insensitive()}
     >>> asked = {"kind": "k-anonymity", "k": 2}
     >>> place = pathlib.Path(tempfile.mkdtemp(), "fit")

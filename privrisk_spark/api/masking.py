@@ -71,7 +71,7 @@ def mask_table(
     --------
     >>> import privrisk_spark as pr
     >>> rows = [(30 + i, 100 * i, "flu") for i in range(12)]
-    >>> df = spark.createDataFrame(rows, "age int, income int, diagnosis string")
+    >>> df = pr.session().createDataFrame(rows, "age int, income int, diagnosis string")
     >>> together = {"method": "microaggregation", "k": 3}
     >>> policy = pr.Policy(
     ...     columns={

@@ -172,7 +172,7 @@ def release(
     --------
     >>> import privrisk_spark as pr
     >>> rows = [(30 + i % 3, "Ulm" if i % 2 else "Bonn", "flu") for i in range(12)]
-    >>> df = spark.createDataFrame(rows, "age int, city string, diagnosis string")
+    >>> df = pr.session().createDataFrame(rows, "age int, city string, diagnosis string")
     >>> policy = pr.Policy(
     ...     columns={
     ...         "age": pr.quasi_identifier(pr.intervals(5, 10, domain=(0, 99))),
@@ -259,7 +259,7 @@ def withdraw(
     Examples
     --------
     >>> import pathlib, tempfile, privrisk_spark as pr
-    >>> df = spark.createDataFrame([("f", 1), ("m", 1), ("f", 2), ("m", 2)], "sex string, n int")
+    >>> df = pr.session().createDataFrame([("f", 1), ("m", 1), ("f", 2), ("m", 2)], "sex string, n int")
     >>> columns = {"sex": pr.quasi_identifier(pr.flat("f", "m")), "n": pr.insensitive()}
     >>> policy = pr.Policy(columns=columns, decision={"utility_at_least": 1})
     >>> place = pathlib.Path(tempfile.mkdtemp())

@@ -115,9 +115,9 @@ def share(
     --------
     >>> import privrisk_spark as pr
     >>> people = [("ann", 34), ("bob", 36), ("cid", 33), ("dee", 61)]
-    >>> profiles = spark.createDataFrame(people, "who string, age int")
+    >>> profiles = pr.session().createDataFrame(people, "who string, age int")
     >>> friends = [("ann", "bob"), ("bob", "cid"), ("ann", "cid"), ("cid", "dee")]
-    >>> edges = spark.createDataFrame(friends, "u string, v string")
+    >>> edges = pr.session().createDataFrame(friends, "u string, v string")
     >>> policy = pr.Policy(
     ...     table={"record_id": "who"},
     ...     columns={"who": pr.identifier(), "age": pr.quasi_identifier(pr.intervals(10))},

@@ -116,7 +116,7 @@ def profile(df: DataFrame) -> TableProfile:
     Examples
     --------
     >>> import privrisk_spark as pr
-    >>> df = spark.createDataFrame([(34, "f"), (36, "m"), (36, " f"), (61, "f")], "age int, sex string")
+    >>> df = pr.session().createDataFrame([(34, "f"), (36, "m"), (36, " f"), (61, "f")], "age int, sex string")
     >>> found = pr.profile(df)
     >>> found["age"].kind, found["age"].distinct, found["sex"].variants
     ('number', 3, 1)
@@ -158,7 +158,7 @@ def suggest_policy(df: DataFrame, *, run: str = "table") -> Suggested:
     --------
     >>> import privrisk_spark as pr
     >>> rows = [(i, 20 + i % 40, "fm"[i % 2]) for i in range(200)]
-    >>> df = spark.createDataFrame(rows, "person_id int, age int, sex string")
+    >>> df = pr.session().createDataFrame(rows, "person_id int, age int, sex string")
     >>> found = pr.suggest_policy(df)
     >>> [(one.column, one.role, one.hierarchy) for one in found.columns]
     [('person_id', 'identifier', None), ('age', 'quasi-identifier', 'intervals'), ('sex', 'quasi-identifier', 'flat')]

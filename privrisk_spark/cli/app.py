@@ -29,7 +29,6 @@ from privrisk_spark.cli.validate import validate
 from privrisk_spark.cli.withdraw import withdraw
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Measure the privacy risk of tables and publish anonymized releases.",

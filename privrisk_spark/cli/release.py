@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -108,3 +109,16 @@ def release_day(
     echo(f"  vault     {done.vault} (never publish: exact risks, decisions, full report)")
     if policy.guarantee.kind == "masked":
         echo(f"  {done.manifest['guarantee']['statement']}")
+    if policy.guarantee.kind == "k-anonymity":
+        echo(f"  levels    {_levels(done.manifest)}")
+        suppressed = next(check["observed"] for check in done.manifest["checks"] if check["name"] == "suppressed rows")
+        echo(f"  suppressed rows: {suppressed:,}")
+
+
+def _levels(manifest: Mapping[str, Any]) -> str:
+    """Return the level of each quasi-identifier, of the greatest it has."""
+    levels = manifest["guarantee"]["parameters"]["levels"]
+    if levels is None:
+        return "each class has its own"
+    greatest = {column["name"]: column.get("levels") for column in manifest["columns"]}
+    return ", ".join(f"{name} {level} of {greatest[name]}" for name, level in levels.items())

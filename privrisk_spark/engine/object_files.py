@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.partitions import partition_texts, partition_values
-from privrisk_spark.errors import Fault, InputError, SchemaError
+from privrisk_spark.errors import Fault, InputError, MissingError, SchemaError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.files import LineFile, ObjectFile, files_below
 from privrisk_spark.storage.lakes.snapshot import Value
@@ -45,7 +45,7 @@ def object_files(table: Table, *, key: str) -> list[ObjectFile]:
     Raises
     ------
     SchemaError
-        If there are none, one has no bytes, or there is no such bucket.
+        If there are none (MissingError), one has no bytes, or there is no such bucket.
     """
     location = locate(table.path or "", key=f"{key}.path")
     try:
@@ -53,7 +53,7 @@ def object_files(table: Table, *, key: str) -> list[ObjectFile]:
     except InputError as error:  # no such bucket, or access is denied
         raise SchemaError([Fault(f"{key}.path", error.faults[0].rule)]) from None
     if not files:
-        raise SchemaError(f"{key}.path: '{location}' cannot be read as {table.format}: there is nothing there.")
+        raise MissingError(f"{key}.path: '{location}' cannot be read as {table.format}: there is nothing there.")
     options = {name.lower(): str(value).lower() for name, value in table.options.items()}
     full = table.format.lower() == "parquet" or options.get("header") == "true"
     empty = next((file for file in files if full and not file.size), None)

@@ -85,6 +85,7 @@ def held(
     ConfigError
         Naming a setting the session lacks and does not let be set, or an engine that the session is not of.
     """
+    check_frame(table)
     with ExitStack() as stack:
         spark = obtain(name, None if table is None else table.sparkSession, retries=retries, engine=engine)
         if encrypt:
@@ -99,6 +100,24 @@ def held(
         given = None if table is None else fixed(table)
         stack.enter_context(as_required(spark))
         yield spark, None if given is None else whole_rows_if_parsed(given)
+
+
+def check_frame(table: object) -> None:
+    """Refuse a table that is no DataFrame of a session.
+
+    Parameters
+    ----------
+    table : object
+        Given in place of a policy's table; None if there is none.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if table is not None and not hasattr(table, "sparkSession"):
+        got = f"{type(table).__module__.partition('.')[0]}.{type(table).__name__}"
+        rule = f"must be a DataFrame of a Spark session. Got {got}"
+        raise ConfigError([Fault("table", f"{rule}. Fix: make one, such as pr.session().read.csv(…)")])
 
 
 def obtain(

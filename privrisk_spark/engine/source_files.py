@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.object_files import in_object_store, object_files
-from privrisk_spark.errors import SchemaError, listing
+from privrisk_spark.errors import MissingError, SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.secrets import without_credentials
 from privrisk_spark.results.facts import FilesRead
@@ -141,7 +141,7 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
         raise SchemaError(f"{unread}: {rule}. Fix: give --engine spark, or copy the files to a mounted path.")
     if not is_remote(table.path) and form in _FILES and local_files(table) is None:
         braces = ", or it has alternatives in braces, which need --engine spark" if "{" in table.path else ""
-        raise SchemaError(f"{unread}: there is nothing there{braces}.")
+        raise MissingError(f"{unread}: there is nothing there{braces}.")
     if form not in ("csv", "parquet"):
         raise SchemaError(f"{unread}: this format needs --engine spark. Fix: give it, or write Parquet.")
     files = local_line_files(table)
@@ -196,7 +196,7 @@ def refuse_java_directory(files: Collection[str], *, table: Table, key: str) -> 
         With the path.
     """
     if table.path is not None and table.title != table.path and any(urlparse(uri).scheme == "file" for uri in files):
-        raise SchemaError(f"{key}.path: '{table.path}' cannot be read as {table.format}: there is nothing there.")
+        raise MissingError(f"{key}.path: '{table.path}' cannot be read as {table.format}: there is nothing there.")
 
 
 def check_files(table: Table, *, key: str, columns: Collection[str] | None = None) -> FilesRead | None:

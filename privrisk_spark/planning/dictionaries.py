@@ -118,8 +118,9 @@ def _read_mapping(key: str, path: str) -> list[tuple[str, str]]:
     try:
         text = contents(path).decode("utf-8-sig")
         rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=";") if row]
-    except (OSError, UnicodeDecodeError):
-        raise HierarchyError(f"{key}.mapping: '{path}' cannot be read as a UTF-8 file.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise HierarchyError(f"{key}.mapping: '{path}' cannot be read ({reason}).") from None
     for number, row in enumerate(rows, 1):
         if len(row) != 2:
             raise HierarchyError(f"{key}.mapping: '{path}' line {number} must be 'dictionary value;node label'.")

@@ -113,7 +113,7 @@ class Reused:
         except ConfigError:
             raise
         except OSError as error:
-            raise _refused(f"the manifest cannot be read ({error.strerror}); name that of a release") from None
+            raise _refused(f"the manifest '{path}' cannot be read ({error.strerror}); name that of a release") from None
         except (InputError, ValueError, TypeError, KeyError, AttributeError):
             raise _refused("is not the manifest of a differentially private release") from None
         try:

@@ -87,6 +87,11 @@ def faults_of(error: ValidationError, document: Mapping[str, Any]) -> list[Fault
     return list(dict.fromkeys(_fault(item, document) for item in items))
 
 
+def faulty_keys(error: ValidationError, document: Mapping[str, Any]) -> set[tuple[int | str, ...]]:
+    """Return the key paths at which the models found something."""
+    return {_place(item["loc"], document).keys for item in error.errors(include_url=False, include_context=False)}
+
+
 @dataclass(frozen=True)
 class _Place:
     """Where a finding is: keys as a person wrote them, and what the models say about the last one."""

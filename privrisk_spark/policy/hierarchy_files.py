@@ -12,6 +12,7 @@ from privrisk_spark.hierarchies.repetition import RepetitionError, refuse_repeti
 from privrisk_spark.hierarchies.text import FileHierarchy, TreeHierarchy
 from privrisk_spark.policy import reading
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.storage.locations import AbsolutePath
 from privrisk_spark.storage.whole_files import contents
 
 
@@ -53,7 +54,7 @@ def _is_policy(path: str) -> bool:
         top = yaml.compose(contents(path), Loader=yaml.SafeLoader)
         refuse_repetition(top)
     except OSError as error:
-        raise HierarchyError(f"file '{path}': it cannot be read ({error.strerror}).") from None
+        raise HierarchyError(f"file '{AbsolutePath.of(path)}': it cannot be read ({error.strerror}).") from None
     except RepetitionError as error:
         raise HierarchyError(f"file '{path}': {error}.") from None
     except (yaml.YAMLError, RecursionError):

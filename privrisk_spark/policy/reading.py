@@ -22,10 +22,11 @@ from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.repetition import RepetitionError, refuse_repetition
 from privrisk_spark.policy.dictionaries import GIVEN
 from privrisk_spark.policy.faults import faults_of
+from privrisk_spark.policy.partial import impossible_without
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.release import impossible
 from privrisk_spark.policy.secrets import FromEnvironment
-from privrisk_spark.storage.locations import is_remote
+from privrisk_spark.storage.locations import AbsolutePath
 from privrisk_spark.storage.whole_files import contents
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -71,7 +72,7 @@ def load(
     ------
     ConfigError
         With all faults at once: those of files that cannot be read, and of layers that are malformed; else those of
-        the document's keys and references; else those of rules that take several keys together.
+        the document's keys and references, and of rules of several keys that read no wrong key.
     """
     policy, faults = load_with_faults(
         files, overrides=overrides, environment=environment, date=date, releasing=releasing, frames=frames
@@ -182,7 +183,7 @@ def _check(document: Mapping[str, Any], *, releasing: bool) -> tuple[Policy | No
     try:
         policy = Policy.model_validate(document)
     except ValidationError as error:
-        return None, faults_of(error, document)
+        return None, [*faults_of(error, document), *impossible_without(error, document, releasing=releasing)]
     return policy, list(impossible(policy, releasing=releasing))
 
 
@@ -289,8 +290,7 @@ def _read(file: str | Path) -> dict[str, Any]:
     try:
         text = contents(file).decode("utf-8")
     except FileNotFoundError:
-        where = "" if is_remote(str(file)) else f"; the path is taken from {Path.cwd()}"
-        raise _UnreadableError(f"there is no policy file '{file}'{where}") from None
+        raise _UnreadableError(f"there is no policy file '{AbsolutePath.of(str(file))}'") from None
     except UnicodeDecodeError:
         raise _UnreadableError(f"the policy file '{file}' is not UTF-8 text; save it as UTF-8") from None
     except OSError as error:

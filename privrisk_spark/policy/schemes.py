@@ -15,6 +15,7 @@ from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError, mo
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy.types import NUMBER, Day, Finite, Instant, Natural, NullPolicy, Part, Text, unsaid
+from privrisk_spark.storage.locations import AbsolutePath
 from privrisk_spark.storage.whole_files import contents
 
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -222,7 +223,8 @@ def read_scheme(path: str, *, key: str) -> FittedScheme | FittedPartition:
     try:
         return _FITTED.validate_json(contents(path))
     except OSError as error:
-        raise ConfigError([Fault(key, f"'{path}' cannot be read: {error.strerror or error}")]) from None
+        place = AbsolutePath.of(path)
+        raise ConfigError([Fault(key, f"'{place}' cannot be read: {error.strerror or error}")]) from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         at = ".".join(map(str, first["loc"][1:])) or "the file"

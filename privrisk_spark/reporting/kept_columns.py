@@ -39,7 +39,7 @@ def uniqueness_warnings(released: ReleaseFacts) -> list[str]:
     one, found = ("row", "record") if released.persons is None else ("person", "person")
     sentences = [
         f"The column '{name}' is kept, and {100 * share:.3g} % of the {one}s have a value of it that no other {one} "
-        f"has: whoever knows it finds the {found}. To mend it, {way_out(name)}."
+        f"has. An attacker who knows it can single out the {found}. Fix: {way_out(name)}."
         for name, share in shares.items()
         if share >= WARNED_FROM
     ]
@@ -47,8 +47,8 @@ def uniqueness_warnings(released: ReleaseFacts) -> list[str]:
     if added >= WARNED_FROM:
         sentences.append(
             f"{100 * added:.3g} % of the {one}s differ from every other {one} by the kept columns together with the "
-            f"released quasi-identifiers, which alone do not tell them apart: whoever knows both finds the {found}. To "
-            f"mend it, {TOGETHER_WAY_OUT}."
+            f"released quasi-identifiers, but not by the quasi-identifiers alone. An attacker who knows both can "
+            f"single out the {found}. Fix: {TOGETHER_WAY_OUT}."
         )
     return sentences
 

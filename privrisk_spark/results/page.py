@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from privrisk_spark.storage.directories import make_plainly
 from privrisk_spark.storage.documents import write_plainly
+
+_FIGURE = re.compile(r'(<svg [^>]*aria-labelledby="(\S+)-title .*?</svg>)', re.DOTALL)
+_OF_PAGE = re.compile(r"var\(--[\w-]+, (#\w+)\)")
+"""A colour that follows the page, and the one it has alone."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,36 @@ class Page:
         place = Path(path)
         write_plainly(place, self.html)
         return place
+
+    def figures(self) -> dict[str, str]:
+        """Return the figures of the page by their names, such as ``risk``; none if charts are not installed.
+
+        Returns
+        -------
+        dict of str to str
+            SVG documents, in the order of the page.
+        """
+        found = {name: svg for svg, name in _FIGURE.findall(self.html)}
+        return {name: _OF_PAGE.sub(r"\1", svg) for name, svg in found.items()}
+
+    def save_figures(self, directory: str | Path) -> list[Path]:
+        """Write each figure as ``NAME.svg`` and return the files.
+
+        Parameters
+        ----------
+        directory : str or Path
+            Made if it does not exist.
+
+        Returns
+        -------
+        list of Path
+        """
+        place = Path(directory)
+        make_plainly(place)
+        files = {place / f"{name}.svg": svg for name, svg in self.figures().items()}
+        for file, svg in files.items():
+            write_plainly(file, svg)
+        return list(files)
 
     def framed(self) -> str:
         """Return the page as an element of another one, such as a notebook.

@@ -13,6 +13,7 @@ from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 import small_release
 import yaml
@@ -121,7 +122,7 @@ def content(released: pr.Released) -> dict[str, bytes]:
 def test_importing_the_package_loads_nothing() -> None:
     program = (
         "import sys, privrisk_spark as pr\n"
-        "assert set(pr.__all__) <= set(dir(pr))\n"
+        "assert sorted([*pr.__all__, '__version__']) == dir(pr)\n"
         "pr.errors.ConfigError\n"
         "heavy = {'pyspark', 'pandas', 'numpy', 'pydantic', 'pyarrow', 'yaml', 'privrisk_spark.policy'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
@@ -348,7 +349,14 @@ def test_assess_writes_where_it_is_told(temporary: Path, request: pytest.Fixture
     ("given", "said"),
     [
         ({}, "give a policy, or a frame with quasi_identifiers"),
-        ({"quasi_identifiers": {"age": pr.flat()}, "sensitive": ["age"]}, "quasi-identifier already"),
+        ({"quasi_identifiers": {"age": pr.flat()}, "sensitive": ["age"]}, "quasi-identifier column already"),
+        ({"quasi_identifiers": {"age": pr.flat()}, "record_id": "age"}, "record_id: 'age' is a quasi-identifier"),
+        (
+            {"quasi_identifiers": ["age"]},
+            r"quasi_identifiers: must be a mapping. Got list. Fix: .* {'age': pr.flat\(\)}",
+        ),
+        ({"quasi_identifiers": {"age": pr.flat()}, "sensitive": "age"}, r"sensitive: .* Fix: write \['age'\]"),
+        ({"quasi_identifiers": {"age": pr.flat()}, "thresholds": ["k"]}, "thresholds: must be a mapping. Got list"),
         ({"quasi_identifiers": {"agee": pr.flat()}}, "did you mean 'age'"),
         ({"quasi_identifiers": {"age": pr.flat()}, "thresholds": {"kk": 5}}, "assess.thresholds.kk"),
     ],
@@ -356,6 +364,28 @@ def test_assess_writes_where_it_is_told(temporary: Path, request: pytest.Fixture
 def test_assess_names_what_is_missing(table: DataFrame, given: Any, said: str) -> None:
     with pytest.raises(pr.errors.InputError, match=said):
         pr.assess(table, **given)
+
+
+def test_assess_with_record_id_names_the_records_by_it(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([("a", 34), ("b", 36), ("c", 36)], "who string, age int")
+    with pr.assess(frame, quasi_identifiers={"age": pr.flat()}, record_id="who") as found:
+        assert found.records is not None
+        assert {row["who"]: row["class_size"] for row in found.records.collect()} == {"a": 1, "b": 2, "c": 2}
+
+
+@pytest.mark.parametrize("given", [pd.DataFrame({"age": [34]}), "table.csv", ["age"]])
+def test_job_of_a_table_that_is_no_frame_is_refused(policy: pr.Policy, given: Any) -> None:
+    for run in (
+        lambda: pr.assess(given, quasi_identifiers={"age": pr.flat()}),
+        lambda: pr.assess(given, policy),
+        lambda: pr.plan(given, policy),
+        lambda: pr.release(given, policy),
+        lambda: pr.suggest_policy(given),
+        lambda: pr.profile(given),
+        lambda: pr.curves(given, policy),
+    ):
+        with pytest.raises(pr.errors.ConfigError, match=r"table: must be a DataFrame of a Spark session. Got .*Fix: "):
+            run()
 
 
 def test_without_a_frame_the_policy_must_name_a_table(policy: pr.Policy) -> None:

@@ -92,3 +92,12 @@ def test_command_on_a_column_whose_name_steers_a_terminal_prints_its_escape(
         LOGGER.handlers.clear()
     assert r"\u001b[31m" in ran.output, ran.output
     assert not steers(ran.output)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [("privrisk rel", "release"), ("privrisk release --dry", "--dry-run"), ("privrisk x", "")]
+)
+def test_completion_of_a_word_prints_what_it_may_become(words: str, expected: str) -> None:
+    asked = {"_PRIVRISK_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    ran = CliRunner().invoke(app, [], prog_name="privrisk", env=asked)
+    assert ran.output.split() == expected.split()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -24,6 +26,34 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert link[1:] in headings, link
         elif "://" not in link:
             assert (document.parent / link.partition("#")[0]).exists(), link
+
+
+def find_leftovers(text: str) -> list[str]:
+    """Return what a careless merge leaves behind: long sentences and headings given twice, and lone words."""
+    prose = re.sub(r"(?ms)^( *)```.*?^\1```$", "\n", text)
+    parts = re.split(r"\n\s*\n|\n(?=\s*[-*] )|\n#|\|", prose)
+    sentences = [one for part in parts for one in re.split(r"(?<=[.;:?]) ", " ".join(part.split())) if len(one) > 60]
+    counts = Counter([*sentences, *re.findall(r"(?m)^#+ .*$", prose)])
+    return [one for one, count in counts.items() if count > 1] + re.findall(r"(?m)^ *\w+$(?=\n *\S)", prose)
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=lambda path: path.name)
+def test_document_after_merges_has_no_leftovers(document: Path) -> None:
+    if document.stem not in ("api", "command-line", "measures", "policy-keys"):  # written from the code
+        assert not find_leftovers(document.read_text())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- One sentence that is considerably longer than sixty characters.\n" * 2,
+        "| a | a cell that has somewhat more than sixty characters, as it must |\n" * 2,
+        "## Once\n\nText.\n\n## Once\n",
+        "Begins.\n  With\n  a rest.",
+    ],
+)
+def test_find_leftovers_with_a_planted_one_finds_it(text: str) -> None:
+    assert find_leftovers(text)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -48,6 +78,12 @@ def test_what_is_installed_is_known_by_its_hash(lock: str) -> None:
     assert not [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry or "==" not in entry]
 
 
+def test_wheel_includes_the_jobs_and_the_dags() -> None:
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    dags = {f"dags/{path.name}" for path in (ROOT / "dags").glob("*.py")}
+    assert wheel["force-include"] == {name: f"privrisk_spark/{name}" for name in ("jobs", *dags)}
+
+
 def block(text: str, start: str) -> str:
     """Return what a shell block of the README writes to a file."""
     return text.split(start, 1)[1].split("\nEND\n", 1)[0].lstrip("\n") + "\n"
@@ -68,3 +104,9 @@ def test_seven_rows_come_out_as_the_readme_says(privrisk: Privrisk, tmp_path: Pa
     decisions = pq.read_table(tmp_path / "vault" / "decisions").to_pylist()
     assert {row["consistent"] for row in decisions} == {3, 4}, "three or four patients"
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["guarantee"]["status"] == "proved"
+    warning = text.split("```text\n", 1)[1].split("\n```", 1)[0].replace("\n", " ")
+    assert re.findall(r"WARNING (.*)", ran.err) == [warning]
+    fix = re.findall(r"(?m)^privrisk release policy.yaml --set '(.*)'$", text)
+    fixed = privrisk(str(tmp_path / "policy.yaml"), "--set", *fix, "--run-id", "fixed")
+    assert "WARNING" not in fixed.err
+    assert {row["diagnosis"] for row in pq.read_table(fixed.data).to_pylist()} == {"*"}

@@ -41,6 +41,18 @@ def test_the_page_is_up_to_date() -> None:
     assert (DOCS / "api.md").read_text() == made, "run: python docs/reference.py"
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("Plan\n    Its text.\n    Its end.", ["- *Plan*", "  Its text.", "  Its end."]),
+        ("A\n    Of a.\nB\n    Of b.", ["- *A*", "  Of a.", "- *B*", "  Of b."]),
+        ("k : int\n    At least 2.", ["- **k** : *int*", "  At least 2."]),
+    ],
+)
+def test_listed_for_one_or_more_items_keeps_descriptions_below_them(text: str, lines: list[str]) -> None:
+    assert list(program().listed(text)) == lines
+
+
 def test_the_page_has_every_public_name() -> None:
     groups = program().GROUPS
     assert sorted(name for names in groups.values() for name in names) == sorted(NAMES)
@@ -78,7 +90,7 @@ def test_classes_say_what_they_hold(name: str) -> None:
 @pytest.mark.parametrize("name", [*FUNCTIONS, "Policy"])
 def test_every_example_runs(name: str, spark: SparkSession, request: pytest.FixtureRequest) -> None:
     thing = getattr(pr, name)
-    found = doctest.DocTestFinder(recurse=False).find(thing, name, globs={"spark": spark})
+    found = doctest.DocTestFinder(recurse=False).find(thing, name, globs={})
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     said: list[str] = []
     with production_batches(spark):

@@ -28,7 +28,6 @@ from shared import without_charts
 from typer.testing import CliRunner
 from walked_examples import AFTER
 
-import privrisk_spark as pr
 from privrisk_spark.cli.app import app
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.experiments.generated.unprepared import TABLES
@@ -104,38 +103,33 @@ def _written(document: dict[str, Any], file: str) -> None:
     Path(file).write_text(yaml.safe_dump(document, sort_keys=False))
 
 
-def _adult(_: SparkSession) -> dict[str, Any]:
+def _adult() -> None:
     _people(Path("adult"))
-    return {}
 
 
-def _visits(spark: SparkSession) -> dict[str, Any]:
+def _visits() -> None:
     pq.write_table(TABLES["visits"](60).table.select(["patient_id", "birth_date", "sex", "cost"]), "visits.parquet")
-    return {"pr": pr, "df": spark.read.parquet(str(Path("visits.parquet").absolute()))}
 
 
-def _readme(spark: SparkSession) -> dict[str, Any]:
+def _readme() -> None:
     """A table of the reader's own, of which a sentence makes a policy."""
-    _visits(spark)
+    _visits()
     ran("privrisk init visits.parquet --out visits")
-    return {}
 
 
-def _officer(_: SparkSession) -> dict[str, Any]:
+def _officer() -> None:
     _people(Path("adult"))
     shutil.copy("conf/adult-k-anonymity.yaml", "policy.yaml")
-    return {}
 
 
-def _masked(_: SparkSession) -> dict[str, Any]:
+def _masked() -> None:
     """The policy that the page comes to after its first commands."""
     for block in (one for one in BLOCKS if one.document == "masking"):
         for name, text in here_documents(block.text):
             Path("policy.yaml" if name == "masked.yaml" else name).write_text(text)
-    return {}
 
 
-def _scheduled(_: SparkSession) -> dict[str, Any]:
+def _scheduled() -> None:
     place = Path("visits", "ds=2026-11-21")
     place.mkdir(parents=True)
     pq.write_table(pa.table({"id": [f"v{i}" for i in range(20)], "age": [30 + i % 7 for i in range(20)]}), place / "p")
@@ -148,10 +142,9 @@ def _scheduled(_: SparkSession) -> dict[str, Any]:
     document |= {"version": 1, "decision": {"utility_at_least": 0}}
     document["columns"] = {"id": {"role": "identifier"}, "age": {"role": "quasi-identifier", "hierarchy": {"flat": {}}}}
     _written(document, "visits.yaml")
-    return {}
 
 
-def _budget(_: SparkSession) -> dict[str, Any]:
+def _budget() -> None:
     """A private release of a lineage ``census``; a table of the policy at another place, when it is moved."""
     zips = {"flat": {"values": ["89073", "53111"]}}
     rows = pa.table({"age": ["30"] * 90 + ["40"] * 60, "zip": ["89073"] * 90 + ["53111"] * 60})
@@ -163,21 +156,19 @@ def _budget(_: SparkSession) -> dict[str, Any]:
     )  # fmt: skip
     _written(document, "policy.yaml")
     ran("privrisk release policy.yaml --run-id 2026-10")
-    return {}
 
 
-def _outputs(spark: SparkSession) -> dict[str, Any]:
+def _outputs() -> None:
     rows = pa.table({"age": ["*"], "diagnosis": ["flu"], "region": ["a/b"], "year": pa.array([2026], pa.int32())})
     ds.write_dataset(
         rows, "out/releases/…/data", format="parquet", partitioning=["region", "year"], partitioning_flavor="hive"
     )
-    return {"spark": spark, "pyarrow": pa}
 
 
 ALIKE = {"officer": ("k-anonymity", "policy.yaml", "conf/adult-k-anonymity.yaml")}
 """Documents with the commands of another one, for a policy of another name: while they are alike, one is walked."""
 
-PRESUMED: dict[str, Callable[[SparkSession], dict[str, Any]]] = {
+PRESUMED: dict[str, Callable[[], None]] = {
     "README": _readme,
     "attacks": _adult,
     "k-anonymity": _adult,
@@ -188,7 +179,7 @@ PRESUMED: dict[str, Callable[[SparkSession], dict[str, Any]]] = {
     "schedules": _scheduled,
     "start": _visits,
 }
-"""What a document takes for granted: makes its files, and returns names its programs use."""
+"""Makers of the files that a document takes for granted. Its programs get no names: they run as they are written."""
 
 
 def _move() -> None:
@@ -393,13 +384,15 @@ def lines_of(document: str) -> list[str]:
     ],
 )
 @pytest.mark.usefixtures("production", "here")
-def test_a_document_does_what_it_says(document: str, spark: SparkSession) -> None:
+def test_a_document_does_what_it_says(document: str) -> None:
     if document in ALIKE:
         other, name, its_name = ALIKE[document]
         walked = [line.replace(its_name, name) for line in lines_of(other)]
         if lines_of(document) == walked:
             return
-    names = PRESUMED[document](spark) if document in PRESUMED else {}
+    if document in PRESUMED:
+        PRESUMED[document]()
+    names: dict[str, Any] = {}
     for block in (one for one in BLOCKS if one.document == document):
         if (block.document, block.first) in ELSEWHERE:
             continue

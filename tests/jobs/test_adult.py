@@ -373,7 +373,10 @@ def test_an_admitted_set_is_used_again(privrisk: Privrisk, tmp_path: Path) -> No
         ("--set=columns.sex.nulls=own-value", "columns.sex.hierarchy: must be the same hierarchy"),
         ("--set=table.entity_id=who", "table.entity_id: must protect what was protected then: 'one row per person'"),
         (f"--set=guarantee.reuse={tmp_path}/out/manifest.json", "name the manifest in the directory of the release"),
-        (f"--set=guarantee.reuse={tmp_path}/none.json", "guarantee.reuse: the manifest cannot be read"),
+        (
+            f"--set=guarantee.reuse={tmp_path}/none.json",
+            f"the manifest '{tmp_path}/none.json' cannot be read",
+        ),
         ("--set=guarantee.reuse=conf/adult.yaml", "guarantee.reuse: is not the manifest of a differentially private"),
     ]
     for option, message in refusals:

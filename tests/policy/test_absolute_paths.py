@@ -10,16 +10,20 @@ from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import pytest
+import yaml
 from policies import RISK, changed
 from pydantic import BaseModel, TypeAdapter
+from typer.testing import CliRunner
 
 from privrisk_spark.api.policies import placed
+from privrisk_spark.cli.app import app
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.text import AS_WRITTEN
 from privrisk_spark.ledger.urls import storage_of
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import LedgerPolicy, Policy
 from privrisk_spark.policy.reading import parse
+from privrisk_spark.runs.progress import LOGGER
 from privrisk_spark.storage.locations import AbsolutePath
 
 PREFIXES = {"LedgerPolicy.url": "sqlite:///", "key": "file:"}
@@ -163,3 +167,28 @@ def test_ledger_in_memory_stays_as_written_so_that_the_ledger_refuses_it() -> No
     found = adapter_of(LedgerPolicy.model_fields["url"]).validate_python("sqlite:///:memory:")
     with pytest.raises(InputError, match="a ledger in memory would forget"):
         storage_of(found)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "approve none.json --by me",
+        "release none.yaml",
+        "assess none.yaml --output found",
+        "hierarchy check none.yaml",
+        "hierarchy show none.csv",
+        "init none.csv --out draft",
+        "validate policy.yaml --set table.path=none.csv",
+        "validate policy.yaml --set dictionary.path=none.csv",
+        "validate policy.yaml --set columns.City.hierarchy.file=none.csv",
+    ],
+)
+def test_command_with_a_file_that_does_not_exist_names_the_absolute_path(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("policy.yaml").write_text(yaml.safe_dump(RISK))
+    ran = CliRunner().invoke(app, command.split())
+    LOGGER.handlers.clear()
+    assert ran.exit_code == 2, ran.output
+    assert re.search(rf"'{tmp_path}/none\.(csv|json|yaml)'", " ".join(ran.output.split())), ran.output

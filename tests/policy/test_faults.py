@@ -4,6 +4,7 @@ import copy
 import traceback
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from policies import DP, DROP, RISK, SECRET, Document, Keys, changed, faults
@@ -466,6 +467,35 @@ def test_keys_that_do_not_go_together(changes: list[tuple[str, Any]], path: str,
     found = faults(changed(calm, *changes))
     assert list(found) == [path]
     assert rule in found[path]
+    # A wrong key elsewhere hides no fault.
+    assert faults(changed(calm, *changes, ("run.nme", "x"))) == {**found, "run.nme": ANY}
+
+
+def test_parse_with_several_wrong_keys_reports_every_fault_at_once() -> None:
+    wrong = [("table.record_idd", "id"), ("columns.age.nulls", "keep"), ("output.formt", "csv")]
+    found = faults(changed(RISK, *wrong, ("output.path", "out"), ("output.vault", "out/vault")))
+    assert list(found) == [*(path for path, _ in wrong), "output.vault"]
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (("columns.zip.role", "quasi"), "columns.zip.role"),
+        (("columns.zip.hierarchy", {"maks": {}}), "columns.zip.hierarchy"),
+        (("table.record_id", 3), "table.record_id"),
+        (("outputs", {}), "outputs"),
+        (("version", DROP), "version"),
+        (("columns", DROP), "columns"),
+        (("columns", {3: {"role": "sensitive"}}), "columns.3"),
+        (("guarantee", {"kind": "k-anonymity", "k": "ten"}), "guarantee.k"),
+        (("decision", {"utility_at_leest": 3}), "decision.utility_at_leest"),
+    ],
+)
+def test_parse_with_a_wrong_key_adds_no_fault_that_only_follows_from_it(change: tuple[str, Any], path: str) -> None:
+    dropped = [("output", DROP)] if path == "outputs" else []
+    found = faults(changed(RISK, change, *dropped))
+    assert set(found) <= {path, "decision.utility_at_least"}
+    assert path in found
 
 
 PUBLIC = [

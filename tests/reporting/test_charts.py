@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
+from xml.etree import ElementTree
 
 from matplotlib.figure import Figure
 
 from privrisk_spark.reporting.charts import _scale, draw
 from privrisk_spark.reporting.release_charts import levels_chart
+from privrisk_spark.results.page import Page
 from privrisk_spark.results.plots import Panel, Plot, Series, all_but_ends_blank
 from privrisk_spark.results.release import AttributeLevels
 
@@ -57,3 +60,18 @@ def test_ticks_of_whole_numbers_are_whole_numbers() -> None:
         ticks.append([tick for tick in axes.get_xticks().tolist() if 1 <= tick <= 3])
     assert ticks[0] == [1, 2, 3]
     assert 1.25 in ticks[1]
+
+
+def test_save_figures_of_a_page_writes_each_as_a_document_of_its_own(tmp_path: Path) -> None:
+    names = ("as it is", "level 1", "suppressed")
+    levels = levels_chart([AttributeLevels("age & <sex>", 2, names, (1, 2, 3))])
+    curve = Plot(key="x", title="t", figure="f", found="f", panels=(Panel("", "x", "y", (Series.of("", [1], [2]),)),))
+    page = Page(f"<html><p>before</p>{levels}<p>between</p>{draw(curve, prefix='curve-1')}</html>")
+    files = page.save_figures(tmp_path / "new" / "figures")
+    assert [file.name for file in files] == ["levels.svg", "curve-1.svg"]
+    for file, named in zip(files, ["age & <sex>", "f"], strict=True):
+        found = ElementTree.fromstring(file.read_text())
+        assert found.tag == "{http://www.w3.org/2000/svg}svg"
+        assert named in "".join(found.itertext())
+        assert "var(" not in file.read_text(), "outside of a page nothing sets colours"
+    assert Page("<p>no chart</p>").figures() == {}

@@ -146,8 +146,8 @@ def open_release(spark: SparkSession, policy: Policy, given: Masked, needed: Seq
         manifest = output.current()
         if manifest is None:
             raise InputError(
-                f"{key}: 'published', and there is no release at output.path; make one with privrisk release, or name "
-                "a path."
+                f"{key}: 'published', and there is no release at output.path '{policy.places.path}'. Fix: make one "
+                "with privrisk release, or name a path."
             )
         data = manifest["data"]
         how = {"format": data["format"], "quote_formulas": data.get("quote_formulas", False)}

@@ -26,7 +26,7 @@ from privrisk_spark.policy.private import DpGuarantee, PeeledDp
 from privrisk_spark.runs.progress import LOGGER, Progress, write_status
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
-from privrisk_spark.stages.tables.arrival import check_arrived
+from privrisk_spark.stages.tables.arrival import awaited, check_arrived
 from privrisk_spark.storage.metrics import write_metrics
 
 
@@ -119,6 +119,20 @@ def release(
     EngineError
         Exit code 3: running again may help.
     """
+    with awaited(policy.checks.complete):
+        return _release(spark, policy, run_id=run_id, date=date, announce=announce, table=table, again=again)
+
+
+def _release(
+    spark: SparkSession,
+    policy: Policy,
+    *,
+    run_id: str,
+    date: dt.date,
+    announce: Announce | None,
+    table: DataFrame | None,
+    again: bool,
+) -> Outcome:
     place = Workplace(output_at(policy.places.path), vault_at(policy.places.vault), run_id)
     given = table is not None
     # Of a release that is there already nothing is read, so that no table need be there any more.

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 
-from privrisk_spark.errors import ConfigError, Fault, listing, nearest
+from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.dictionaries import (
-    DictionaryColumn,
     DictionaryTable,
     EstimatedDictionary,
     SelfEstimate,
     SeveralDictionaries,
-    Table,
 )
 from privrisk_spark.policy.guarantees import RiskGuarantee
 from privrisk_spark.policy.masking import MaskedGuarantee
-from privrisk_spark.policy.overlap import overlapping, places_read
 from privrisk_spark.policy.policy import Identifier, Insensitive, Policy, Sensitive, WeightColumn
 from privrisk_spark.policy.private import DpGuarantee, PublicDp
 from privrisk_spark.policy.rules.anonymity import impossible_anonymity
-from privrisk_spark.policy.rules.apart import impossible_apart
 from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
 from privrisk_spark.policy.rules.attacks import impossible_attack
 from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
 from privrisk_spark.policy.rules.history import impossible_history
-from privrisk_spark.policy.rules.lakes import find_table_faults, impossible_lake
 from privrisk_spark.policy.rules.masking import impossible_masking, impossible_masks
 from privrisk_spark.policy.rules.partitions import impossible_partitions
+from privrisk_spark.policy.rules.places import (
+    dictionary_tables,
+    impossible_scratch,
+    impossible_sources,
+    impossible_targets,
+)
 from privrisk_spark.policy.rules.private import impossible_dp
 from privrisk_spark.policy.rules.sharing import impossible_sharing, weighed_columns
 from privrisk_spark.policy.sensitivity import (
@@ -42,53 +43,66 @@ from privrisk_spark.policy.sensitivity import (
     WeighedSensitivity,
 )
 from privrisk_spark.policy.values import Reading
-from privrisk_spark.storage.locations import Location, is_remote, locate
 
 
-def impossible(policy: Policy, *, releasing: bool = True) -> Iterable[Fault]:
-    """Yield the faults that only show when several keys are seen together; some only matter to who releases by it."""
-    yield from _impossible_columns(policy)
-    yield from _impossible_undecided(policy, releasing=releasing)
-    yield from _impossible_sensitivity(policy)
-    yield from _impossible_dictionaries(policy)
-    yield from _impossible_counting(policy)
-    yield from _impossible_linkage(policy)
-    yield from impossible_history(policy)
-    yield from _impossible_paths(policy)
-    yield from impossible_assessment(policy)
-    yield from impossible_attack(policy)
-    yield from impossible_sharing(policy)
-    yield from _impossible_completeness(policy)
+def impossible(policy: Policy, *, releasing: bool = True, partial: bool = False) -> Iterable[Fault]:
+    """Yield the faults of rules that take several keys together.
+
+    Parameters
+    ----------
+    policy : Policy
+    releasing : bool
+        Demand what a release needs.
+    partial : bool
+        Whether keys with faults are left out of the policy: a rule ends where it reads such a key.
+    """
+    of_release = (_impossible_undecided, _impossible_release)
+    for rule in (*_RULES, *(of_release if releasing else ())):
+        with suppress(AttributeError) if partial else nullcontext():
+            yield from rule(policy)
+
+
+def _impossible_checks(policy: Policy) -> Iterable[Fault]:
     rows = policy.checks.row_count
     if rows.at_most is not None and rows.at_most < rows.at_least:
         yield Fault("checks.row_count.at_most", f"must be at least at_least = {rows.at_least}. Got {rows.at_most}")
-    decision = policy.decision
-    if decision is not None:
-        yield from impossible_decision(policy, decision)
-    if policy.output is not None and policy.output.quote_formulas and policy.output.format != "csv":
-        yield Fault("output.quote_formulas", f"is only used by the format 'csv', and it is '{policy.output.format}'")
-    if policy.output is not None:
-        yield from impossible_partitions(policy, policy.output)
-    if policy.output is None and releasing:
-        yield Fault("output", "is required to release; write output: {path: …, vault: …}")
-    if isinstance(policy.guarantee, MaskedGuarantee):
+
+
+def _impossible_output(policy: Policy) -> Iterable[Fault]:
+    output = policy.output
+    if output is not None:
+        if output.quote_formulas and output.format != "csv":
+            yield Fault("output.quote_formulas", f"is only used by the format 'csv', and it is '{output.format}'")
+        yield from impossible_partitions(policy, output)
+
+
+def _impossible_decision(policy: Policy) -> Iterable[Fault]:
+    if policy.decision is not None:
+        yield from impossible_decision(policy, policy.decision)
+
+
+def _impossible_guarantee(policy: Policy) -> Iterable[Fault]:
+    guarantee = policy.guarantee
+    if isinstance(guarantee, MaskedGuarantee):
         for fault in impossible_masking(policy):
             yield replace(fault, guide="masked")
         return
     yield from impossible_masks(policy)
-    if isinstance(policy.guarantee, DpGuarantee):
-        for fault in impossible_dp(policy, policy.guarantee):
+    if isinstance(guarantee, DpGuarantee):
+        for fault in impossible_dp(policy, guarantee):
             # A rule for another key is one of what may be published at all.
             other = not fault.path.startswith(("guarantee", "ledger"))
             yield replace(fault, guide="columns") if other else fault
-        return
-    if isinstance(policy.guarantee, AsPublishedGuarantee):
-        yield from impossible_as_published(policy, policy.guarantee)
-        return
-    if isinstance(policy.guarantee, KAnonymityGuarantee):
-        yield from impossible_anonymity(policy, policy.guarantee)
-        return
-    if decision is None and releasing:
+    elif isinstance(guarantee, AsPublishedGuarantee):
+        yield from impossible_as_published(policy, guarantee)
+    elif isinstance(guarantee, KAnonymityGuarantee):
+        yield from impossible_anonymity(policy, guarantee)
+
+
+def _impossible_release(policy: Policy) -> Iterable[Fault]:
+    if policy.output is None:
+        yield Fault("output", "is required to release; write output: {path: …, vault: …}")
+    if policy.decision is None and isinstance(policy.guarantee, RiskGuarantee):
         yield Fault("decision", "is required when guarantee.kind is 'risk'; write decision: {utility_at_least: …}")
 
 
@@ -115,7 +129,7 @@ def _impossible_columns(policy: Policy) -> Iterable[Fault]:
         *_weighed_names(sensitivity),
         ("utility.weights", policy.utility.weights),
         ("dictionary.similar", policy.dictionary.similar),
-        *[(f"{key}.columns", table.columns) for key, table in _dictionary_tables(policy)],
+        *[(f"{key}.columns", table.columns) for key, table in dictionary_tables(policy)],
     ]
     for key, name in (("table.entity_id", policy.table.entity_id), ("table.weight", policy.table.weight)):
         if name is not None and name not in policy.columns:
@@ -144,14 +158,17 @@ def _impossible_columns(policy: Policy) -> Iterable[Fault]:
                 yield Fault(f"{path}.{name}", f"is not a quasi-identifier{nearest(name, quasi)}{there}")
 
 
-def _impossible_undecided(policy: Policy, *, releasing: bool) -> Iterable[Fault]:
+def _unknown_undecided(policy: Policy) -> Iterable[Fault]:
     names = list(policy.columns)
     for i, name in enumerate(policy.undecided):
         if name not in policy.columns:
             rule = f"there is no such column under columns{nearest(name, names)}. Got '{name}'"
             yield Fault(f"undecided.{i}", f"{rule}. Fix: remove it from the list")
+
+
+def _impossible_undecided(policy: Policy) -> Iterable[Fault]:
     waiting = [name for name in policy.undecided if name in policy.columns]
-    if waiting and releasing:
+    if waiting:
         yield Fault(
             "undecided",
             f"nobody has confirmed what is proposed for {listing(waiting)}. Fix: check the role and the hierarchy of "
@@ -226,15 +243,6 @@ def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
             yield Fault(f"{at}.personal", "takes sum_to or at_most, not both")
         if not personal.columns and personal.factor is None:
             yield Fault(f"{at}.personal", "needs columns or factor: the columns of the table that hold the weights")
-
-
-def _dictionary_tables(policy: Policy) -> list[tuple[str, DictionaryTable]]:
-    """Every external dictionary of the policy, with its key."""
-    tables = [(one.key, one.table) for one in policy.dictionaries if one.table is not None]
-    given = policy.dictionary
-    if isinstance(given, EstimatedDictionary) and given.against is not None:
-        tables.append(("dictionary.against", given.against))
-    return tables
 
 
 def _impossible_dictionaries(policy: Policy) -> Iterable[Fault]:
@@ -313,7 +321,7 @@ def _impossible_counting(policy: Policy) -> Iterable[Fault]:
             "an entity_id is not available with several dictionaries under the consistency 'similar'; give one row "
             "per person",
         )
-    for key, table in _dictionary_tables(policy):
+    for key, table in dictionary_tables(policy):
         yield from _impossible_readings(key, table)
         if table.entity_id is not None and table.weight is not None:
             yield Fault(f"{key}.weight", "counts people per row and entity_id rows per person; give one of them")
@@ -399,85 +407,23 @@ def _impossible_completeness(policy: Policy) -> Iterable[Fault]:
                 )
 
 
-def _impossible_scratch(policy: Policy) -> Iterable[Fault]:
-    scratch = policy.run.scratch
-    if scratch is None:
-        return
-    if not is_remote(scratch):
-        yield Fault(
-            "run.scratch",
-            "must be a directory in HDFS or an object store (hdfs://, s3://, az://, abfss:// or gs://); a "
-            "file system that all machines "
-            "mount needs none, if output.vault is there",
-        )
-        return
-    try:
-        place = locate(scratch, key="run.scratch")
-    except ConfigError as error:
-        yield from error.faults
-        return
-    if not place.path:
-        yield Fault("run.scratch", "must be a directory of its own in the bucket, such as s3://bucket/scratch")
-    yield from impossible_apart(policy, "run.scratch")
-    if policy.table.place is not None:
-        yield from overlapping({"run.scratch": place}, "table.path", places_read(policy.table.place))
-    for key, path in () if policy.output is None else policy.output.published.items():
-        with suppress(ConfigError):  # said of the key itself
-            if is_remote(path) and place.overlaps(locate(path, key=key)):
-                yield Fault("run.scratch", f"must be neither {key}, which is published, nor inside nor around it")
-    if policy.output is not None and is_remote(policy.output.vault):
-        with suppress(ConfigError):
-            if place.overlaps(locate(policy.output.vault, key="output.vault")):
-                rule = "must be neither output.vault nor inside nor around it; left out, it is in the vault"
-                yield Fault("run.scratch", rule)
-
-
-def _impossible_paths(policy: Policy) -> Iterable[Fault]:
-    sources: list[tuple[str, Table]] = [("table", policy.table)]
-    for key, table in _dictionary_tables(policy):
-        sources.append((key, table))
-        for name, entry in table.columns.items():
-            if isinstance(entry, DictionaryColumn) and entry.age_in is not None and entry.level is None:
-                yield Fault(
-                    f"{key}.columns.{name}.level", "is required with age_in: the level whose labels are birth years"
-                )
-    if policy.linkage is not None:
-        sources.append(("linkage", policy.linkage))
-    for key, source in sources:
-        yield from find_table_faults(key, source)
-    yield from _impossible_scratch(policy)
-    targets: dict[str, Location] = {}
-    output = policy.output
-    if output is not None:
-        for key, path in output.published.items():
-            try:
-                targets[key] = locate(path, key=key)
-            except ConfigError as error:
-                yield from error.faults
-            else:
-                if targets[key].remote and not targets[key].path:
-                    yield Fault(key, "must be a directory of its own in the bucket, such as s3://bucket/releases")
-        yield from impossible_lake(policy, output)
-        for key, source in sources:
-            if output.catalog is not None and source.catalog == output.catalog:
-                rule = f"must not be {key}.catalog: a run never writes onto its input. Got '{output.catalog}'"
-                yield Fault("output.catalog", rule)
-        try:
-            targets["output.vault"] = locate(output.vault, key="output.vault")
-        except ConfigError as error:
-            yield from error.faults
-        else:
-            if targets["output.vault"].remote and not targets["output.vault"].path:
-                yield Fault("output.vault", "must be a directory of its own in the bucket, such as s3://bucket/vault")
-    lake = targets.get("output.lake.path")
-    for key in ("output.path", "output.vault"):
-        if lake is not None and key in targets and lake.overlaps(targets[key]):
-            yield Fault("output.lake.path", f"must be neither {key} nor inside nor around it: the table is by itself")
-    if {"output.path", "output.vault"} <= targets.keys() and targets["output.path"].overlaps(targets["output.vault"]):
-        if targets["output.vault"].lies_in(targets["output.path"]):
-            yield Fault("output.vault", "must not be output.path or inside it: the vault is never published")
-        else:
-            yield Fault("output.path", "must not be inside output.vault: a release is published, the vault never is")
-    for key, source in sources:
-        if source.place is not None:
-            yield from overlapping(targets, f"{key}.path", places_read(source.place))
+_RULES: tuple[Callable[[Policy], Iterable[Fault]], ...] = (
+    _impossible_columns,
+    _unknown_undecided,
+    _impossible_sensitivity,
+    _impossible_dictionaries,
+    _impossible_counting,
+    _impossible_linkage,
+    impossible_history,
+    impossible_sources,
+    impossible_scratch,
+    impossible_targets,
+    impossible_assessment,
+    impossible_attack,
+    impossible_sharing,
+    _impossible_completeness,
+    _impossible_checks,
+    _impossible_decision,
+    _impossible_output,
+    _impossible_guarantee,
+)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import DataFrame
 
 from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.engine.source_files import local_files
-from privrisk_spark.errors import ConfigError, Fault, IncompleteError
+from privrisk_spark.errors import ConfigError, Fault, IncompleteError, MissingError
 from privrisk_spark.policy.checks import Complete
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.directories import is_there
@@ -19,11 +21,11 @@ from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.table_files import named_here
 
-__all__ = ["check_arrived", "collect_enough_rows"]
+__all__ = ["awaited", "check_arrived", "collect_enough_rows"]
 
 
 def check_arrived(table: Table, asked: Complete, *, date: dt.date) -> None:
-    """Refuse a table whose marker is not there, or whose newest file is too old; no file is opened.
+    """Refuse a table that has no files or no marker, or whose newest file is too old; no file is opened.
 
     Parameters
     ----------
@@ -40,17 +42,19 @@ def check_arrived(table: Table, asked: Complete, *, date: dt.date) -> None:
     ConfigError
         If its files are not known here.
     """
-    if asked.marker is None and asked.written_within_days is None:
+    if table.path is None or table.lake is not None:
         return
-    key = "marker" if asked.marker is not None else "written_within_days"
     if in_object_store(table):
-        place = locate(table.path or "", key="table.path")
+        place = locate(table.path, key="table.path")
         # A marker is hidden among the files, as it holds no rows.
         markers = [str(place)] if asked.marker and open_store(place).find(asked.marker) is None else []
         written = [file.modified for file in files_below(place)]
     else:
-        places = named_here(table.path or "")
-        if not places and "://" in (table.path or ""):
+        places = named_here(table.path)
+        if not places and "://" in table.path:
+            if asked.marker is None and asked.written_within_days is None:
+                return
+            key = "marker" if asked.marker is not None else "written_within_days"
             rule = "needs files that are looked at here: on a local or mounted path, or Parquet or plain CSV in a store"
             raise ConfigError([Fault(f"checks.complete.{key}", rule)])
         markers = [str(one) for one in places if asked.marker and not is_there(one / asked.marker)]
@@ -67,6 +71,27 @@ def check_arrived(table: Table, asked: Complete, *, date: dt.date) -> None:
                 f"table.path: the newest file of '{table.path}' was written on {newest.date()}, and the table of "
                 f"{date} is asked to be written on {first} or later (checks.complete.written_within_days)."
             )
+
+
+@contextmanager
+def awaited(asked: Complete | None) -> Iterator[None]:
+    """Let a table or dictionary that does not exist be one that is late, if ``checks.complete`` is set.
+
+    Parameters
+    ----------
+    asked : Complete or None
+
+    Raises
+    ------
+    IncompleteError
+        In place of MissingError; running again later helps.
+    """
+    try:
+        yield
+    except MissingError as error:
+        if asked is None:
+            raise
+        raise IncompleteError(f"{error} The run may come too early (checks.complete).") from None
 
 
 def collect_enough_rows(frame: DataFrame, asked: Complete, *, said: int | None) -> None:

@@ -34,7 +34,7 @@ from privrisk_spark.engine.source_files import (
     refuse_others,
 )
 from privrisk_spark.engine.sources import as_texts, dictionary_of, plain_frame, scan, whole_rows, whole_rows_if_parsed
-from privrisk_spark.errors import EngineError, Fault, HierarchyError, SchemaError, listing, nearest
+from privrisk_spark.errors import EngineError, Fault, HierarchyError, MissingError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.dictionaries import entry_of
@@ -120,7 +120,8 @@ def read(
                 "settings (such as spark.jars.packages), or copy the files to a mounted path"
             )
         how = "" if table.catalog else f" as {table.format}"
-        raise SchemaError(f"{where} cannot be read{how}: {what}.") from None
+        kind = MissingError if condition in ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND") else SchemaError
+        raise kind(f"{where} cannot be read{how}: {what}.") from None
     if _ROW_INDEX in frame.columns:
         raise SchemaError(f"{where} has the column '{_ROW_INDEX}', a name that Spark keeps for itself. Rename it.")
     if files is not None and not by_tasks:

@@ -137,10 +137,16 @@ def opened_delta(asked: Asked, location: Location, version: int | None = None) -
     try:
         return DeltaTable(str(location), version=version)
     except TableNotFoundError:
-        raise asked.fault("cannot be read as delta: there is no such table.") from None
+        raise asked.absent("cannot be read as delta: there is no such table.") from None
     except (DeltaError, OSError, ValueError) as error:
         # What the library says may quote an address with a token in it: only names of features are repeated.
-        raise asked.fault(f"cannot be read as delta: {_reason(str(error), version)}.") from None
+        reason = _reason(str(error), version)
+        kind = asked.absent if reason == _no_version(version) else asked.fault
+        raise kind(f"cannot be read as delta: {reason}.") from None
+
+
+def _no_version(version: int | None) -> str:
+    return f"its log has no version {version} any more, or not yet"
 
 
 def _reason(said: str, version: int | None) -> str:
@@ -155,7 +161,7 @@ def _reason(said: str, version: int | None) -> str:
     if "failed to parse value" in said.lower():
         return _UNTOLD
     if version is not None:
-        return f"its log has no version {version} any more, or not yet"
+        return _no_version(version)
     return "its log is damaged, or its store cannot be reached with the settings in the environment"
 
 
@@ -190,7 +196,7 @@ def _moment(store: Store, entry: Entry) -> float:
 
 def _version_at(asked: Asked, moments: dict[int, float], moment: dt.datetime) -> int:
     if moment > dt.datetime.now(dt.UTC):
-        raise asked.fault(f"has no version at {moment.isoformat()} yet; {asked.key}.timestamp lies in the future.")
+        raise asked.absent(f"has no version at {moment.isoformat()} yet; {asked.key}.timestamp lies in the future.")
     # Clocks of writers may differ: a version is no older than the ones before it.
     versions = sorted(moments)
     moved = itertools.accumulate((moments[version] for version in versions), max)

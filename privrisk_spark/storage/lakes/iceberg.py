@@ -92,6 +92,7 @@ def open_iceberg(asked: Asked, pin: Pin | None = None) -> Snapshot:
 def _opened(asked: Asked) -> Table:
     require("pyiceberg", asked.where)
     from pyiceberg.catalog import load_catalog
+    from pyiceberg.exceptions import NoSuchTableError
     from pyiceberg.table import StaticTable
 
     try:
@@ -113,7 +114,8 @@ def _opened(asked: Asked) -> Table:
             else "there is no metadata of a table: name its newest …/metadata/….metadata.json, or a directory whose "
             "metadata/version-hint.text names it"
         )
-        raise asked.fault(f"cannot be read as iceberg ({type(error).__name__}): {how}.") from None
+        kind = asked.absent if isinstance(error, FileNotFoundError | NoSuchTableError) else asked.fault
+        raise kind(f"cannot be read as iceberg ({type(error).__name__}): {how}.") from None
 
 
 def _compressed_metadata(location: Location) -> str:
@@ -132,19 +134,21 @@ def _snapshot(asked: Asked, table: Table, pin: Pin | None) -> OfTable:
     if number is not None:
         found = table.snapshot_by_id(number)
         if found is None:
-            raise asked.fault(f"has no snapshot {number} any more, or not yet.")
+            raise asked.absent(f"has no snapshot {number} any more, or not yet.")
         return found
     if asked.timestamp is not None:
         moment = asked.timestamp
         if moment > dt.datetime.now(dt.UTC):
-            raise asked.fault(f"has no snapshot at {moment.isoformat()} yet; {asked.key}.timestamp lies in the future.")
+            raise asked.absent(
+                f"has no snapshot at {moment.isoformat()} yet; {asked.key}.timestamp lies in the future."
+            )
         found = table.snapshot_as_of_timestamp(int(moment.timestamp() * 1000))
         if found is None:
             raise asked.fault(f"has no snapshot as old as {asked.key}.timestamp {moment.isoformat()} any more.")
         return found
     found = table.current_snapshot()
     if found is None:
-        raise asked.fault("has no snapshot: nothing was ever written to it.")
+        raise asked.absent("has no snapshot: nothing was ever written to it.")
     return found
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.errors import SchemaError
+from privrisk_spark.errors import MissingError, SchemaError
 from privrisk_spark.storage.files import ObjectFile
 
 if TYPE_CHECKING:
@@ -68,6 +68,10 @@ class Asked:
     def fault(self, what: str) -> SchemaError:
         """Return the error that says what is wrong with the table."""
         return SchemaError(f"{self.where} {what}")
+
+    def absent(self, what: str) -> MissingError:
+        """Return the error that the table, or what is asked for of it, does not exist."""
+        return MissingError(f"{self.where} {what}")
 
     def identity(self) -> dict[str, Any]:
         """Return what tells it from any other request, JSON-safe; the key of the policy is none of it."""

@@ -489,8 +489,11 @@ def test_what_is_published_is_the_best_scheme_and_has_what_is_promised(
     assert [sum(one["rows"]) for one in ran.summary["levels"]] == [len(found)] * len(PATHS)
     manifest = ran.manifest
     guarantee = manifest["guarantee"]
+    told_of = {column["name"]: column.get("levels") for column in manifest["columns"]}
     assert (guarantee["kind"], guarantee["status"]) == ("k-anonymity", "proved")
     assert guarantee["parameters"]["levels"] == told["levels"]
+    printed = ", ".join(f"{name} {level} of {told_of[name]}" for name, level in told["levels"].items())
+    assert f"  levels    {printed}\n  suppressed rows: {len(lost)}\n" in ran.out
     assert f"has at least {k} {'persons' if persons else 'rows'}" in guarantee["statement"]
     assert manifest["rows"] == len(found)
     public = "".join(path.read_text() for path in (ran.root / "out").rglob("*") if path.suffix in (".json", ".html"))

@@ -7,8 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import boto3
+import pyarrow as pa
 import pytest
 import small_release
+from deltalake import write_deltalake
+from policies import Document
 from product import Privrisk
 
 DAYS = ("2026-11-19", "2026-11-20", "2026-11-21")
@@ -76,6 +80,44 @@ def test_too_few_rows_are_waited_for(privrisk: Privrisk, lake: Path, tmp_path: P
     assert ran.code == 3
     assert "it has 1,500 rows, and 1,501 are expected" in ran.err
     assert not (tmp_path / "x" / "out" / "manifest.json").exists()
+
+
+LATE = {"path": "late/ds={ds}", "format": "parquet"}
+REGISTER = {"kind": "table", "columns": {"age": "age"}}
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        {"table": {"path": "late/{ds}.csv", "format": "csv"}},
+        {"table": LATE},
+        {"table": {**LATE, "path": "empty"}},
+        {"table": {**LATE, "path": "s3://late/ds={ds}"}},
+        {"table": {**LATE, "format": "delta"}},
+        {"table": {"path": "delta", "format": "delta", "version": 1}},
+        {"table": {**LATE, "format": "iceberg"}},
+        {"table": {"catalog": "late"}},
+        {"dictionary": REGISTER | LATE},
+        {"dictionary": REGISTER | LATE | {"format": "delta"}},
+    ],
+)
+def test_release_of_a_late_table_ends_with_3_if_completeness_is_checked(
+    privrisk: Privrisk, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, late: Document
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    write_deltalake("delta", pa.table({"age": [34], "city": ["Ulm"]}))
+    boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket="late")
+    csv = {"path": f"{lake}/ds={{ds}}/part.csv"}
+    changes = [("table", {**small_release.document("risk", lake, tmp_path)["table"], **csv}), *late.items()]
+    for checks, code in ({"complete": {"rows_at_least": 1}}, 3), ({}, 2):
+        file = small_release.policy("risk", lake, tmp_path / "x", *changes, ("checks", checks))
+        ran = privrisk(file, "--date", DAYS[0], "--run-id", f"r{code}", root=tmp_path / "x")
+        assert ran.code == code, ran.err
+        (named,) = late.values()
+        place = named.get("catalog") or named["path"].replace("{ds}", DAYS[0])
+        absolute = place if "catalog" in named or "://" in place else str(tmp_path / place)
+        assert f"'{absolute}'" in " ".join(ran.err.split())
 
 
 def test_a_private_release_of_a_late_table_costs_nothing(privrisk: Privrisk, lake: Path, tmp_path: Path) -> None:

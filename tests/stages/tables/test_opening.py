@@ -566,12 +566,12 @@ def test_what_is_wrong_with_a_dictionary_is_named(spark, tmp_path):
         (
             {"place": {"column": "area", "mapping": str(tmp_path / "none")}},
             HierarchyError,
-            r"mapping: .* cannot be read",
+            r"mapping: .*/none' cannot be read \(No such file or directory\)",
         ),
         (
             {"place": {"column": "area", "mapping": str(tmp_path / "latin")}},
             HierarchyError,
-            r"cannot be read as a UTF-8",
+            r"cannot be read \(it is not UTF-8 text\)",
         ),
         (
             {"place": {"column": "area", "mapping": str(tmp_path / "twice")}},
