@@ -184,6 +184,9 @@ class Effects:
 
     # ... the vault's ...
 
+    def check_reference(self) -> None:
+        """Every reference leads to a key here."""
+
     def obtain(self, *, draw: bool) -> bytes:
         return bytes(self.effect("obtain", lambda: self._obtain(draw)))
 

@@ -24,6 +24,9 @@ T = TypeVar("T")
 class Keys(Protocol):
     """Where the release key of a run is kept, such as `privrisk_spark.runs.keystore.VaultKey`."""
 
+    def check_reference(self) -> None:
+        """Raise InputError if the key is given by a reference that leads to none."""
+
     def obtain(self, *, draw: bool) -> bytes:
         """Return the key of the run, the same at every call until it is destroyed; draw it if it may be."""
 
@@ -61,9 +64,12 @@ class Charge:
 
         Raises
         ------
+        InputError
+            If a key that is given by reference cannot be read.
         BudgetError
             As `Ledger.reserve`, or if it was begun for another place.
         """
+        self.keys.check_reference()
         made = self.ledger.reserve(**self.request, seen=self.seen)
         refuse_other_place(made.run_id, made.place, self.place)
         return made

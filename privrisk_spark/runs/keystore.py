@@ -63,6 +63,11 @@ class VaultKey:
     reference: str | None = None
     lineage: str | None = None
 
+    def check_reference(self) -> None:
+        """Raise InputError if a reference does not lead to a key: a run must fail before its budget is reserved."""
+        if self.reference is not None:
+            _referenced(self.reference)
+
     def obtain(self, *, draw: bool) -> bytes:
         """Return the key; see `release_key`."""
         return release_key(self.vault, self.run_id, reference=self.reference, draw=draw, lineage=self.lineage)

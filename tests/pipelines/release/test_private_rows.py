@@ -51,6 +51,16 @@ def test_no_row_decides_how_a_private_run_ends(
     assert "parsed" in ran.manifest["guarantee"]["statement"]
 
 
+@pytest.mark.parametrize("reference", ["file:no/such/key", "env:NO_SUCH_KEY"])
+def test_release_with_a_key_that_does_not_exist_charges_nothing(
+    privrisk: Privrisk, tmp_path: Path, rows: list[bytes], reference: str
+) -> None:
+    ran = released(privrisk, tmp_path / "r", rows, ("guarantee.key", reference))
+    assert ran.code == 2, ran.err
+    assert "guarantee.key names" in ran.err
+    assert not small_release.charged(tmp_path / "r")
+
+
 def test_rows_that_share_an_id_are_drawn_apart_and_alike_in_any_order(
     privrisk: Privrisk, tmp_path: Path, rows: list[bytes]
 ) -> None:
