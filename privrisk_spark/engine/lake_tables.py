@@ -39,4 +39,4 @@ def lake_frame(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     """
     schema = T.StructType(from_arrow_schema(snapshot.schema, prefer_timestamp_ntz=True).fields)
     wanted = [Wanted(name, name, "value", distinct=True) for name in schema.names]
-    return batches_of(spark, schema, lake_tasks(snapshot, ROWS_PER_TASK), wanted, snapshot.schema).frame()
+    return batches_of(spark, schema, lake_tasks(snapshot, ROWS_PER_TASK), wanted).frame()

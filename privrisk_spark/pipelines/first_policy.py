@@ -75,7 +75,7 @@ def opened(spark: SparkSession, table: Mapping[str, Any]) -> DataFrame:
     # Enough of a policy to open its table as a release does.
     policy = parse({"version": 1, "run": {"name": "init"}, "table": dict(table), "columns": _ANY}, releasing=False)
     pinned = pin_tables(policy, ("table",)).policy
-    return read(spark, pinned.table, key="table")
+    return read(spark, pinned.table, key="table", used=())
 
 
 _ANY = {"any": {"role": "quasi-identifier", "hierarchy": {"flat": {}}}}

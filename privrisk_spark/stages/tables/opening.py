@@ -15,25 +15,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import sources
-from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.batches import Batches, find_batches
 from privrisk_spark.engine.csv_lines import LONGEST_LINE, csv_lines_frame
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.failures import list_spark_errors
 from privrisk_spark.engine.lake_tables import lake_frame
 from privrisk_spark.engine.object_files import in_object_store
-from privrisk_spark.engine.object_tables import files_frame, object_frame
+from privrisk_spark.engine.object_tables import parquet_frame
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.source_files import (
     check_files,
     check_for_embedded,
     local_files,
-    local_line_files,
-    parquet_options,
     path_for_spark,
     refuse_java_directory,
     refuse_others,
 )
-from privrisk_spark.engine.sources import as_texts, dictionary_of, plain_frame, scan, whole_rows, whole_rows_if_parsed
+from privrisk_spark.engine.sources import as_texts, dictionary_of, scan, whole_rows, whole_rows_if_parsed
 from privrisk_spark.errors import EngineError, Fault, HierarchyError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -67,7 +65,13 @@ _SELF_DESCRIBING = ("parquet", "orc", "delta", "iceberg")
 
 
 def read(
-    spark: SparkSession, table: Table, *, key: str, columns: Collection[str] | None = None, private: bool = False
+    spark: SparkSession,
+    table: Table,
+    *,
+    key: str,
+    columns: Collection[str] | None = None,
+    used: Collection[str] | None = None,
+    private: bool = False,
 ) -> DataFrame:
     """Open a table; only its schema is read.
 
@@ -80,6 +84,8 @@ def read(
         Key of the policy, for messages.
     columns : collection of str, optional
         Those that are looked at, which no file may lack; all by default.
+    used : collection of str, optional
+        Columns of Parquet whose type must be readable; by default those of ``columns``.
     private : bool
         Whether how the run ends must not depend on one of its rows: limits of the reader are then put out of reach.
 
@@ -104,13 +110,10 @@ def read(
             frame = whole_rows_if_parsed(spark.table(table.catalog))
         elif by_tasks and table.format.lower() == "csv":
             frame = csv_lines_frame(spark, table, key=key, private=private)
-        elif not in_object_store(table):
-            frame = plain_frame(spark, table)
-            if by_tasks and frame is None and not parquet_options(table):
-                frame = files_frame(spark, local_line_files(table), key=key)
         elif table.format.lower() == "parquet":
-            frame = object_frame(spark, table, key=key)
-        elif not private:  # lines that are too long are no rows there, to Spark's reader alone
+            frame = parquet_frame(spark, table, key=key, used=columns if used is None else used)
+            by_tasks |= frame is not None and find_batches(frame) is not None
+        elif in_object_store(table) and not private:  # to Spark's reader alone lines that are too long are no rows
             frame = csv_lines_frame(spark, table, key=key)
         if frame is None:
             options = {name: str(value) for name, value in table.options.items()}
@@ -167,8 +170,9 @@ def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = No
         If it cannot be opened, or its columns are not those of the policy.
     """
     private = policy.guarantee.kind == "dp"
-    table = read(spark, policy.table, key="table", private=private) if given is None else given
-    opened = tidied(table, readings_of(policy))
+    if given is None:
+        given = read(spark, policy.table, key="table", used=policy.used_columns, private=private)
+    opened = tidied(given, readings_of(policy))
     check_columns(opened.rows, policy)
     return opened
 
@@ -242,6 +246,10 @@ def check_columns(frame: DataFrame, policy: Policy) -> None:
             simple = "texts, numbers, booleans, dates or times"
             allowed = f"{simple}, binary or nested values of these" if nested else f"{simple} in a csv release"
             rule = f"a released column must hold {allowed}, not {kinds[name].simpleString()}"
+            faults.append(Fault(f"columns.{name}", rule))
+    for name in {policy.table.record_id, policy.table.entity_id} & set(kinds):
+        if not _releasable(kinds[name], nested=False):
+            rule = f"an id must hold texts, numbers, booleans, dates or times, not {kinds[name].simpleString()}"
             faults.append(Fault(f"columns.{name}", rule))
     for name in policy.weight_columns:
         if name in kinds and not isinstance(kinds[name], T.NumericType | T.StringType):

@@ -145,9 +145,7 @@ def test_open_delta_decimal_partition_without_its_scale_names_the_column(tmp_pat
     lakes.edit_log(table, change)
     with pytest.raises(SchemaError) as caught:
         open_delta(asked(table))
-    assert "the partition column 'price' that is not written as decimal(10,2); a decimal" in str(
-        caught.value
-    )
+    assert "the partition column 'price' that is not written as decimal(10,2); a decimal" in str(caught.value)
     assert "12" not in str(caught.value).replace(str(table), ""), "a value of a record is in no error"
 
 
