@@ -247,7 +247,7 @@ def check_columns(frame: DataFrame, policy: Policy) -> None:
             allowed = f"{simple}, binary or nested values of these" if nested else f"{simple} in a csv release"
             rule = f"a released column must hold {allowed}, not {kinds[name].simpleString()}"
             faults.append(Fault(f"columns.{name}", rule))
-    for name in {policy.table.record_id, policy.table.entity_id} & set(kinds):
+    for name in set(kinds) & {policy.table.record_id, policy.table.entity_id}:
         if not _releasable(kinds[name], nested=False):
             rule = f"an id must hold texts, numbers, booleans, dates or times, not {kinds[name].simpleString()}"
             faults.append(Fault(f"columns.{name}", rule))
