@@ -270,9 +270,7 @@ def test_what_cannot_be_profiled_is_refused_by_name(spark: SparkSession, tmp_pat
 
 
 @pytest.mark.parametrize("name", ["duckdb", "polars", "pandas"])
-def test_init_columns_whose_values_are_not_compared_are_dropped(
-    spark: SparkSession, tmp_path: Path, name: str
-) -> None:
+def test_init_columns_whose_values_are_not_compared_are_dropped(spark: SparkSession, tmp_path: Path, name: str) -> None:
     """Their values are not counted, so they are no constants; the policy can be released as it is written."""
     file = Path(__file__).parents[1] / "data" / "other_programs" / f"{name}.parquet"
     ran = CliRunner().invoke(app, ["init", str(file), "--out", str(tmp_path)])
