@@ -68,7 +68,7 @@ def object_frame(
         Columns that are in the names of directories of a release of ours; by default those of a table, as texts, which
         is how the settings of a run have Spark read them. They come last.
     used : collection of str, optional
-        Columns that must be readable; all by default. Others that are not are binary, and all their values missing.
+        Columns that must be readable; all by default. Others that are not have the type void and no values.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def files_frame(
         missing = [name for name in types if name in unreadable or name not in footer.types]
         source = file.place if isinstance(file, LocalFile) else file
         pieces += pieces_of(source, footer.groups, ROWS_PER_TASK, {**of_file, **dict.fromkeys(missing)})
-    kinds = {name: pa.binary() if name in unreadable else kind for name, kind in types.items()}
+    kinds = {name: pa.null() if name in unreadable else kind for name, kind in types.items()}
     fields = [T.StructField(name, from_arrow_type(kind, prefer_timestamp_ntz=True)) for name, kind in kinds.items()]
     schema = T.StructType([*fields, *added])
     wanted = [Wanted(name, name, "raw", distinct=True) for name in schema.names]

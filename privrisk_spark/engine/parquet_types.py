@@ -52,7 +52,7 @@ class Footer:
     written : Schema of Arrow
         As the file itself says.
     types : mapping of column to DataType of Arrow
-        As what tasks read it; in the order of the file. An unreadable column is binary.
+        As what tasks read it; in the order of the file. An unreadable column has no values.
     unreadable : mapping of column to Unreadable
     rounded : frozenset of str
         Columns whose times are in nanoseconds, which are rounded down to microseconds.
@@ -111,7 +111,7 @@ def read_footer(file: str | IO[bytes]) -> Footer:
             fix = "write it anew by Spark 3 or later, or give --engine spark"
             column.fault = Unreadable(f"{field.type} that counts days before 1582 by another calendar", fix)
         if column.fault is not None:
-            types[field.name], unreadable[field.name] = pa.binary(), column.fault
+            types[field.name], unreadable[field.name] = pa.null(), column.fault
         elif column.rounded:
             rounded.add(field.name)
         unusual |= column.unusual or column.rounded or column.fault is not None

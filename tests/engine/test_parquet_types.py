@@ -65,7 +65,7 @@ def same(kind: pa.DataType, type_: str, *values: Any) -> Case:
 
 
 def unread(kind: pa.DataType, fix: str, *values: Any) -> Case:
-    return Case(kind, [*values, None], "binary", [None] * (len(values) + 1), fix)
+    return Case(kind, [*values, None], "void", [None] * (len(values) + 1), fix)
 
 
 def instant(moment: dt.datetime) -> dt.datetime:

@@ -154,3 +154,7 @@ def test_release_parquet_of_pandas_notes_rounded_times_and_ignores_types_of_drop
     assert "column 'opened' is of type time64[us], which cannot be read. Fix: write it as text" in " ".join(
         used.err.split()
     )
+    small.write_text(small.read_text().replace(", record_id: id", ""))
+    derived = privrisk(str(small), "--run-id=derived")
+    assert derived.code == 0, derived.err
+    assert derived.manifest["rows"] == 60
