@@ -20,6 +20,7 @@ _WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64
 _PLAIN_ENCODINGS = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}
 _CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD"}
 """Those that the readers of both engines have in each of their versions."""
+_AVAILABLE = {*_CODECS, "BROTLI", "LZ4", "LZ4_RAW"}
 
 _SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 _OF_SPARK = re.compile(r'"(?:type|elementType|keyType|valueType)": "(interval [a-z ]+|variant|udt)"')
@@ -100,9 +101,10 @@ def read_footer(file: str | IO[bytes]) -> Footer:
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     chunks = [group.column(i) for group in groups for i in range(metadata.num_columns)]
     unusual = any(one.compression not in _CODECS or not set(one.encodings) <= _PLAIN_ENCODINGS for one in chunks)
+    lost = {one.path_in_schema: one.compression for one in chunks if one.compression not in _AVAILABLE}
     types, unreadable, rounded = {}, {}, set()
     for field in schema:
-        column = _Column()
+        column = _Column(lost)
         types[field.name] = column.read(field.type, leaves, nested=False)
         of_spark = _OF_SPARK.search(json.dumps({"type": noted.get(field.name)}))
         if of_spark is not None:
@@ -163,6 +165,7 @@ def encodes_plainly(metadata: pq.FileMetaData, groups: range) -> set[str]:
 class _Column:
     """What is found of a column while its type is read."""
 
+    lost: Mapping[str, str]
     fault: Unreadable | None = None
     rounded: bool = False
     unusual: bool = False
@@ -188,6 +191,8 @@ class _Column:
     def read_leaf(self, kind: pa.DataType, leaf: pq.ColumnSchema, *, nested: bool) -> pa.DataType:
         """Return the type as which a column without fields is read."""
         logical = leaf.logical_type.type
+        if leaf.path in self.lost:
+            self.fault = Unreadable(f"{kind} with codec {self.lost[leaf.path]}", "write it with codec zstd")
         self.unusual |= logical == "UUID" or pa.types.is_null(kind) or pa.types.is_float16(kind)
         self.days |= pa.types.is_date(kind) or pa.types.is_timestamp(kind)
         if leaf.physical_type == "INT96":  # an instant to all who write it, without a time zone by its type

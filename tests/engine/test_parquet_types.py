@@ -246,6 +246,18 @@ def test_read_every_codec(spark: SparkSession, tmp_path: Path, codec: str) -> No
     assert sorted(map(repr, frame.toArrow().column("x").to_pylist())) == sorted(map(repr, CASES["string"].values))
 
 
+def test_read_codec_that_arrow_lacks_names_the_column(spark: SparkSession, tmp_path: Path) -> None:
+    """A column without a use may have it; the file is not damaged."""
+    table = write(tmp_path / "t", CASES["int64"])
+    file = tmp_path / "t" / "part.parquet"
+    snappy, lzo = b"\x19\x18\x01x\x15\x02", b"\x19\x18\x01x\x15\x06"  # in the footer, after the column's path
+    assert file.read_bytes().count(snappy) == 1
+    file.write_bytes(file.read_bytes().replace(snappy, lzo))
+    with pytest.raises(SchemaError, match=r"column 'x' is of type int64 with codec LZO, which cannot be read\. Fix: "):
+        read(spark, table, key="table")
+    assert read(spark, table, key="table", used={"y"}).toArrow().column("x").null_count == 2
+
+
 ENCODINGS = {
     "DELTA_BYTE_ARRAY": "string",
     "DELTA_LENGTH_BYTE_ARRAY": "large_string",
