@@ -22,6 +22,7 @@ import pytest
 from naive_records import policy_of, quasi
 from pyspark.sql import SparkSession
 
+from privrisk_spark.engine.batches import in_chunks
 from privrisk_spark.engine.parquet_types import as_plain, read_footer
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import scan
@@ -189,10 +190,11 @@ def outcome_of(spark: SparkSession, place: Path, name: str) -> list[str]:
     return [name, "not read" if case.fix else f"`{case.type}`", *said, case.fix or "-"]
 
 
-def rows_of(spark: SparkSession, table: Table, kind: str = "value") -> list[Any]:
-    frame = read(spark, table, key="table")
-    found = scan(table, frame, [Wanted("v", "x", kind)]).frame().toArrow().column("v")
-    return found.to_pylist()
+def rows_of(spark: SparkSession, table: Table) -> list[Any]:
+    """Return the values as stages take them, the files of a task in one chunk."""
+    found = scan(table, read(spark, table, key="table"), [Wanted("v", "x", "value")])
+    values: list[Any] = found.then(in_chunks, found.schema).frame().toArrow().column("v").to_pylist()
+    return values
 
 
 def exact(values: list[Any]) -> list[str]:
