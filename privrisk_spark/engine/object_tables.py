@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.object_files import in_object_store, named_columns, object_files, object_partitions
 from privrisk_spark.engine.parquet_types import Footer, Unreadable, read_footer
-from privrisk_spark.engine.row_groups import ROWS_PER_TASK, Wanted, batches_of, pieces_of, together
+from privrisk_spark.engine.row_groups import ROWS_PER_TASK, WHOLE_ROWS, Wanted, batches_of, pieces_of, together
 from privrisk_spark.engine.source_files import is_read_by_tasks, local_line_files, merges_schemas
 from privrisk_spark.engine.sources import plain_frame
 from privrisk_spark.errors import Fault, SchemaError
@@ -143,7 +143,7 @@ def files_frame(
     fields = [T.StructField(name, from_arrow_type(kind, prefer_timestamp_ntz=True)) for name, kind in kinds.items()]
     schema = T.StructType([*fields, *added])
     wanted = [Wanted(name, name, "raw", distinct=True) for name in schema.names]
-    return batches_of(spark, schema, together(pieces, ROWS_PER_TASK), wanted).frame()
+    return batches_of(spark, schema, together(pieces, ROWS_PER_TASK), wanted, chunk_rows=WHOLE_ROWS).frame()
 
 
 def _footer(file: LineFile, key: str) -> Footer:

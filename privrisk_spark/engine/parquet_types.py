@@ -63,6 +63,8 @@ class Footer:
         Whether Spark wrote it.
     unusual : bool
         Whether it has codecs, encodings or types that the engines' own readers may lack, or read as other types.
+    retyped : bool
+        Whether the writer notes types of Arrow that are not those of the file, which the embedded engine takes.
     """
 
     groups: tuple[int, ...]
@@ -73,6 +75,7 @@ class Footer:
     other_calendar: bool
     by_spark: bool
     unusual: bool
+    retyped: bool
 
     @property
     def rows(self) -> int:
@@ -97,7 +100,7 @@ def read_footer(file: str | IO[bytes]) -> Footer:
     schema, said = metadata.schema.to_arrow_schema(), metadata.metadata or {}
     leaves = (metadata.schema.column(i) for i in range(metadata.num_columns))
     noted = {one["name"]: one["type"] for one in json.loads(said.get(_SPARK, b"{}")).get("fields", ())}
-    other_calendar = counts_days_otherwise(said)
+    noted_types, other_calendar = said.get(b"ARROW:schema"), counts_days_otherwise(said)
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     chunks = [group.column(i) for group in groups for i in range(metadata.num_columns)]
     unusual = any(one.compression not in _CODECS or not set(one.encodings) <= _PLAIN_ENCODINGS for one in chunks)
@@ -125,14 +128,10 @@ def read_footer(file: str | IO[bytes]) -> Footer:
         rounded=frozenset(rounded),
         other_calendar=other_calendar,
         by_spark=any(key.startswith(b"org.apache.spark") for key in said),
-        unusual=unusual or _is_retyped(schema, said),
+        unusual=unusual,
+        retyped=noted_types is not None
+        and pa.ipc.read_schema(pa.py_buffer(b64decode(noted_types))).types != schema.types,
     )
-
-
-def _is_retyped(schema: pa.Schema, said: Mapping[bytes, bytes]) -> bool:
-    """Whether the writer notes types of Arrow that are not those of the file, which the embedded engine takes."""
-    noted = said.get(b"ARROW:schema")
-    return noted is not None and pa.ipc.read_schema(pa.py_buffer(b64decode(noted))).types != schema.types
 
 
 def counts_days_otherwise(said: Mapping[bytes, bytes]) -> bool:

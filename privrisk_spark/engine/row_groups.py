@@ -27,6 +27,9 @@ from privrisk_spark.storage.lakes.snapshot import Value, name_of
 
 ROWS_PER_TASK = 2 * CHUNK_ROWS
 
+WHOLE_ROWS = 2**16
+"""Rows that are read at once of all columns, of which there may be hundreds."""
+
 ALIKE: dict[type[T.DataType], tuple[pa.DataType, ...]] = {
     T.StringType: (pa.string(), pa.large_string()),
     T.ByteType: (pa.int8(),),
@@ -193,6 +196,8 @@ def batches_of(
     schema: T.StructType,
     tasks: Sequence[tuple[RowGroups, ...]],
     wanted: Sequence[Wanted],
+    *,
+    chunk_rows: int = CHUNK_ROWS,
 ) -> Batches:
     """Open the wanted columns of pieces.
 
@@ -204,6 +209,8 @@ def batches_of(
     tasks : sequence of tuple of RowGroups
         The pieces of each task.
     wanted : sequence of Wanted
+    chunk_rows : int
+        About so many rows at once.
     """
     kinds = {field.name: field.dataType for field in schema.fields}
     plain = {want.name for want in wanted if want.distinct}
@@ -217,7 +224,7 @@ def batches_of(
     def read_piece(piece: RowGroups) -> Iterator[pa.Table]:
         names = list(dict.fromkeys(want.name for want in wanted if want.name not in piece.values))
         # A few rows more than a chunk are no chunk of their own.
-        size = max(1, -(-piece.rows // max(1, round(piece.rows / CHUNK_ROWS))))
+        size = max(1, -(-piece.rows // max(1, round(piece.rows / chunk_rows))))
         if not piece.rows:
             return
         if not names:

@@ -475,7 +475,7 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
         except (pa.ArrowException, OSError):
             return None
         fields = footer.written
-        plain = not (footer.by_spark or footer.unusual)
+        plain = not (footer.by_spark or footer.unusual or (footer.retyped and is_embedded(spark)))
         if not plain or any(field.type not in kinds or field.name.casefold() in columns for field in fields):
             return None
         schemas.append(T.StructType([T.StructField(field.name, kinds[field.type]()) for field in fields]))
