@@ -300,6 +300,13 @@ def test_read_merged_files_have_missing_values_for_the_columns_they_lack(spark: 
     assert sorted(found.column("y").to_pylist(), key=repr) == ["b", None]
 
 
+@pytest.mark.on_spark("the embedded engine refuses the option")
+def test_read_types_only_tasks_read_with_options_of_spark_has_a_fix(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path / "t", CASES["timestamp[ns]"]).path
+    with pytest.raises(SchemaError, match=r"PARQUET_TYPE_ILLEGAL\. Fix: give the table's path without options"):
+        read(spark, Table(path=path, options={"pathGlobFilter": "*.parquet"}), key="table")
+
+
 def test_read_several_columns_of_one_name_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     times = pa.array([1], pa.timestamp("ns"))
     pq.write_table(pa.Table.from_arrays([times, times], ["x", "x"]), tmp_path / "t.parquet")

@@ -60,6 +60,7 @@ _LINE_BY_LINE = {
 """Reader options under which every line of a CSV file is one row or none, whatever it and the others hold."""
 
 _ROW_INDEX = "_tmp_metadata_row_index"  # by which Spark's reader of Parquet asks for the number of each row
+_FIX = {"PARQUET_TYPE_ILLEGAL": "PARQUET_TYPE_ILLEGAL. Fix: give the table's path without options, for tasks to read"}
 _SELF_DESCRIBING = ("parquet", "orc", "delta", "iceberg")
 """Providers of tables of a catalog whose rows are told apart by their format and not by what they hold."""
 
@@ -125,7 +126,8 @@ def read(
         frame.schema  # noqa: B018 - a lazy reader fails here
     except list_spark_errors() as error:
         condition = _condition(error)
-        what = "there is nothing there" if condition == "PATH_NOT_FOUND" else f"Spark says {condition}"
+        what = f"Spark says {_FIX.get(condition, condition)}"
+        what = "there is nothing there" if condition == "PATH_NOT_FOUND" else what
         scheme = (table.path or "").partition("://")
         if scheme[1] and scheme[0] != "file" and not condition.isupper():  # Java's own, of a file system
             what = (
@@ -169,8 +171,8 @@ def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = No
     SchemaError
         If it cannot be opened, or its columns are not those of the policy.
     """
-    private = policy.guarantee.kind == "dp"
     if given is None:
+        private = policy.guarantee.kind == "dp"
         given = read(spark, policy.table, key="table", used=policy.used_columns, private=private)
     opened = tidied(given, readings_of(policy))
     check_columns(opened.rows, policy)
@@ -249,8 +251,7 @@ def check_columns(frame: DataFrame, policy: Policy) -> None:
             faults.append(Fault(f"columns.{name}", rule))
     for name in set(kinds) & {policy.table.record_id, policy.table.entity_id}:
         if not _releasable(kinds[name], nested=False):
-            rule = f"an id must hold texts, numbers, booleans, dates or times, not {kinds[name].simpleString()}"
-            faults.append(Fault(f"columns.{name}", rule))
+            faults.append(Fault(f"columns.{name}", f"an id must be text or number, not {kinds[name].simpleString()}"))
     for name in policy.weight_columns:
         if name in kinds and not isinstance(kinds[name], T.NumericType | T.StringType):
             faults.append(Fault(f"columns.{name}", f"a weight must be a number, not {kinds[name].simpleString()}"))
