@@ -6,7 +6,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from privrisk_spark.engine.row_groups import ROWS_PER_TASK, RowGroups, Wanted, batches_of, pieces_of, together
+from privrisk_spark.engine.row_groups import (
+    ROWS_PER_TASK,
+    WHOLE_ROWS,
+    RowGroups,
+    Wanted,
+    batches_of,
+    pieces_of,
+    together,
+)
 from privrisk_spark.storage.lakes.snapshot import Snapshot
 
 __all__ = ["lake_frame", "lake_tasks"]
@@ -39,4 +47,4 @@ def lake_frame(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     """
     schema = T.StructType(from_arrow_schema(snapshot.schema, prefer_timestamp_ntz=True).fields)
     wanted = [Wanted(name, name, "value", distinct=True) for name in schema.names]
-    return batches_of(spark, schema, lake_tasks(snapshot, ROWS_PER_TASK), wanted, snapshot.schema).frame()
+    return batches_of(spark, schema, lake_tasks(snapshot, ROWS_PER_TASK), wanted, chunk_rows=WHOLE_ROWS).frame()

@@ -1,36 +1,59 @@
-"""Parquet tables that tasks read themselves: in object stores, and on this machine what the embedded engine misreads.
+"""Parquet tables that tasks read themselves: in object stores, and on this machine what an engine's reader misreads.
 
 Spark is told of the rows as of any others; what a stage takes of a table's columns is read by ranges of the files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type
 
-from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.object_files import named_columns, object_files, object_partitions
-from privrisk_spark.engine.partitions import repeated
-from privrisk_spark.engine.row_groups import counts_days_otherwise
-from privrisk_spark.errors import SchemaError
+from privrisk_spark.engine.embedded import is_embedded
+from privrisk_spark.engine.object_files import in_object_store, named_columns, object_files, object_partitions
+from privrisk_spark.engine.parquet_types import Footer, Unreadable, read_footer
+from privrisk_spark.engine.row_groups import ROWS_PER_TASK, WHOLE_ROWS, Wanted, batches_of, pieces_of, together
+from privrisk_spark.engine.source_files import is_read_by_tasks, local_line_files, merges_schemas
+from privrisk_spark.engine.sources import plain_frame
+from privrisk_spark.errors import Fault, SchemaError
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.storage.files import LineFile
+from privrisk_spark.storage.files import LineFile, LocalFile
 
-_INSTANT = pa.timestamp("us", "UTC")
-_PLAIN = {
-    pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0),
-    pa.large_string(): pa.string(), pa.large_binary(): pa.binary(),
-}  # fmt: skip
-"""Types that Spark reads as another one."""
+
+def parquet_frame(spark: SparkSession, table: Table, *, key: str, used: Collection[str] | None) -> DataFrame | None:
+    """Open a table: by Spark if its reader reads the files as tasks do, which saves reading columns without a use.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    table : Table
+        Of the format Parquet.
+    key, used
+        As :func:`object_frame` takes them.
+
+    Returns
+    -------
+    DataFrame or None
+        None if Spark is to find out the types, too.
+    """
+    if in_object_store(table):
+        return object_frame(spark, table, key=key, used=used)
+    frame, files = plain_frame(spark, table), local_line_files(table)
+    if frame is not None or not files or not (is_embedded(spark) or is_read_by_tasks(table, files)):
+        return frame
+    return files_frame(spark, files, key=key, used=used, merged=merges_schemas(table))
 
 
 def object_frame(
-    spark: SparkSession, table: Table, *, key: str, partitions: Sequence[T.StructField] | None = None
+    spark: SparkSession,
+    table: Table,
+    *,
+    key: str,
+    partitions: Sequence[T.StructField] | None = None,
+    used: Collection[str] | None = None,
 ) -> DataFrame:
     """Open a table; footers are read, and no rows.
 
@@ -44,6 +67,8 @@ def object_frame(
     partitions : sequence of StructField, optional
         Columns that are in the names of directories of a release of ours; by default those of a table, as texts, which
         is how the settings of a run have Spark read them. They come last.
+    used : collection of str, optional
+        Columns that must be readable; all by default. Others that are not have the type void and no values.
 
     Raises
     ------
@@ -51,11 +76,17 @@ def object_frame(
         If a file cannot be read, files have columns of different types, or it is not plain what directories are named
         for.
     """
-    return files_frame(spark, object_files(table, key=key), key=key, partitions=partitions)
+    return files_frame(spark, object_files(table, key=key), key=key, partitions=partitions, used=used)
 
 
 def files_frame(
-    spark: SparkSession, files: Sequence[LineFile], *, key: str, partitions: Sequence[T.StructField] | None = None
+    spark: SparkSession,
+    files: Sequence[LineFile],
+    *,
+    key: str,
+    partitions: Sequence[T.StructField] | None = None,
+    used: Collection[str] | None = None,
+    merged: bool = False,
 ) -> DataFrame:
     """Open Parquet files as :func:`object_frame` does.
 
@@ -64,83 +95,70 @@ def files_frame(
     spark : SparkSession
     files : sequence of LineFile
         At least one.
-    key, partitions
+    key, partitions, used
         As :func:`object_frame` takes them.
+    merged : bool
+        Whether the table has the columns of all files, and not only those of the first one.
     """
-    first, *others = (_schema(file, key) for file in files)
-    for file, schema in zip(files[1:], others, strict=True):
-        kinds = {field.name: field.type for field in schema}
-        wrong = [field.name for field in first if field.name in kinds and kinds[field.name] != field.type]
-        if wrong:
-            raise SchemaError(
-                f"{key}.path: '{file.root}': file {file.name} has column {wrong[0]!r} of type {kinds[wrong[0]]}, and "
-                f"file {files[0].name} of type {first.field(wrong[0]).type}; write one of them anew."
-            )
-    types = from_arrow_schema(first, prefer_timestamp_ntz=True)
+    footers = [_footer(file, key) for file in files]
+    where = f"{key}.path: '{files[0].root}'"
+    types: dict[str, pa.DataType] = {}
+    origin: dict[str, LineFile] = {}
+    unreadable: dict[str, Unreadable] = {}
+    for file, footer in zip(files, footers, strict=True):
+        for name, kind in footer.types.items():
+            if name in types and types[name] != kind and not {name} & {*unreadable, *footer.unreadable}:
+                raise SchemaError(
+                    f"{where}: file {file.name} has column {name!r} of type {kind}, and file {origin[name].name} of "
+                    f"type {types[name]}; write one of them anew."
+                )
+            if merged or file is files[0]:
+                types.setdefault(name, kind)
+                origin.setdefault(name, file)
+        unreadable |= footer.unreadable
+        twice = next((name for name in footer.types if footer.written.names.count(name) > 1), None)
+        if twice is not None:
+            raise SchemaError(f"{where}: file {file.name} has several columns {twice!r}; rename all but one.")
+    unreadable = {name: unreadable[name] for name in types if name in unreadable}
+    faults = [
+        Fault(f"{key}.path", f"'{files[0].root}': {_describe(name, of)}")
+        for name, of in unreadable.items()
+        if used is None or name in used
+    ]
+    if faults:
+        raise SchemaError(faults)
     if partitions is None:
-        columns = named_columns(files, f"{key}.path: '{files[0].root}'", first.names)
+        columns = named_columns(files, where, list(types))
         partitions = [T.StructField(column, T.StringType()) for column in columns]
-    added = [one for one in partitions if one.name not in first.names]  # what has no rows has them in its file
+    added = [one for one in partitions if one.name not in types]  # what has no rows has them in its file
     values = object_partitions(files, {one.name: one.dataType for one in added})
     if values is None:
-        raise SchemaError(f"{key}.path: '{files[0].root}': a directory's name is not a column and its value.")
-    kinds_of = {one.name: to_arrow_type(one.dataType) for one in added}
-    names = first.names
-
-    def read(numbered: int) -> Iterator[pa.Table]:
-        file, of_file = files[numbered], values[numbered]
-        with (
-            file.reader() as source,
-            pq.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us") as opened,
-        ):
-            for batch in opened.iter_batches(columns=names):
-                there = dict(zip(batch.schema.names, batch.columns, strict=True))
-                missing = pa.nulls(batch.num_rows)
-                arrays = [there.get(field.name, missing).cast(field.type) for field in first]
-                rows = pa.Table.from_arrays(arrays, names=names)
-                for column, value in of_file.items():
-                    rows = rows.append_column(column, repeated(value, kinds_of[column], rows.num_rows, encoded=False))
-                yield rows
-
-    schema = T.StructType([*types.fields, *added])
-    return Batches.of_parts(spark, range(len(files)), read, schema).frame()
+        raise SchemaError(f"{where}: a directory's name is not a column and its value.")
+    pieces = []
+    for file, footer, of_file in zip(files, footers, values, strict=True):
+        missing = [name for name in types if name in unreadable or name not in footer.types]
+        source = file.place if isinstance(file, LocalFile) else file
+        pieces += pieces_of(source, footer.groups, ROWS_PER_TASK, {**of_file, **dict.fromkeys(missing)})
+    kinds = {name: pa.null() if name in unreadable else kind for name, kind in types.items()}
+    fields = [T.StructField(name, from_arrow_type(kind, prefer_timestamp_ntz=True)) for name, kind in kinds.items()]
+    schema = T.StructType([*fields, *added])
+    wanted = [Wanted(name, name, "raw", distinct=True) for name in schema.names]
+    return batches_of(spark, schema, together(pieces, ROWS_PER_TASK), wanted, chunk_rows=WHOLE_ROWS).frame()
 
 
-def _schema(file: LineFile, key: str) -> pa.Schema:
+def _footer(file: LineFile, key: str) -> Footer:
     try:
-        # Times of 96 bits as nanoseconds, as they would be read else, do not hold the year 9999.
-        with file.reader() as source, pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as opened:
-            schema = opened.schema_arrow.remove_metadata()
-            columns = [opened.schema.column(i) for i in range(opened.metadata.num_columns)]
-            said = opened.metadata.metadata or {}
+        with file.reader() as source:
+            return read_footer(source)
     except pa.ArrowException:
         raise SchemaError(
             f"{key}.path: '{file.root}': file {file.name} cannot be read as parquet: it is damaged, cut or of another "
             "format; write it anew."
         ) from None
-    # What a writer kept by distinct values is plain to Spark.
-    plain = [
-        field.with_type(field.type.value_type)
-        if pa.types.is_dictionary(field.type)
-        else field.with_type(_PLAIN.get(field.type, field.type))
-        for field in schema
-    ]
-    days = any(pa.types.is_date(field.type) or pa.types.is_timestamp(field.type) for field in schema)
-    if days and counts_days_otherwise(said):
-        raise SchemaError(
-            f"{key}.path: '{file.root}': file {file.name} counts days before 1582 by another calendar, as Spark 2 did; "
-            "write it anew by Spark 3 or later, or give --engine spark."
-        )
-    # They are instants to all who write them, without a time zone by their type.
-    instants = {column.path for column in columns if column.physical_type == "INT96"}
-    within = sorted(instants - set(schema.names))
-    if within:
-        raise SchemaError(
-            f"{key}.path: '{file.root}': file {file.name} has times of 96 bits within the list or structure "
-            f"'{within[0]}', which are read as columns of their own alone; write them as timestamps "
-            "(spark.sql.parquet.outputTimestampType: TIMESTAMP_MICROS)."
-        )
-    return pa.schema([field.with_type(_INSTANT) if field.name in instants else field for field in plain])
 
 
-__all__ = ["files_frame", "object_frame"]
+def _describe(name: str, of: Unreadable) -> str:
+    return f"column {name!r} is of type {of.kind}, which cannot be read. Fix: {of.fix}, or drop the column"
+
+
+__all__ = ["files_frame", "object_frame", "parquet_frame"]

@@ -15,8 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+from pyspark.sql.pandas.types import to_arrow_type
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
+from privrisk_spark.engine.parquet_types import as_plain, encodes_plainly
 from privrisk_spark.engine.partitions import repeated
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.kernels.arrays import LongArray
@@ -24,6 +26,9 @@ from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Value, name_of
 
 ROWS_PER_TASK = 2 * CHUNK_ROWS
+
+WHOLE_ROWS = 2**16
+"""Rows that are read at once of all columns, of which there may be hundreds."""
 
 ALIKE: dict[type[T.DataType], tuple[pa.DataType, ...]] = {
     T.StringType: (pa.string(), pa.large_string()),
@@ -36,7 +41,7 @@ ALIKE: dict[type[T.DataType], tuple[pa.DataType, ...]] = {
     T.FloatType: (pa.float32(),),
     T.DoubleType: (pa.float64(),),
 }
-"""Types of Spark, and those of Arrow that tasks read as Spark would."""
+"""Types of Spark, and those of Arrow that both engines' own readers read as these."""
 
 
 @dataclass(frozen=True)
@@ -49,28 +54,17 @@ class Wanted:
         Its name there.
     name : str
         Its name in the source.
-    kind : {"text", "number", "value"}
+    kind : {"text", "number", "value", "raw"}
         ``text``: to be read as a text; a source may leave that to who looks at distinct values. ``number``: as a
-        double, null if it is none. ``value``: as it is.
+        double, null if it is none. ``value``: as it is, null for NaN. ``raw``: as it is; for tables that tasks read.
     distinct : bool
         Whether its values hardly repeat, so that a dictionary of them would be of no use.
     """
 
     alias: str
     name: str
-    kind: Literal["text", "number", "value"]
+    kind: Literal["text", "number", "value", "raw"]
     distinct: bool = False
-
-
-def counts_days_otherwise(said: Mapping[bytes, bytes]) -> bool:
-    """Return True if the writer of a Parquet file counted days before 1582 by another calendar, as Spark 2 did.
-
-    Parameters
-    ----------
-    said : mapping
-        The file's own notes.
-    """
-    return b"org.apache.spark.legacyDateTime" in said or said.get(b"org.apache.spark.version", b"3") < b"3"
 
 
 def without_nan(values: pa.Array) -> pa.Array:
@@ -89,17 +83,24 @@ def opened(file: Source) -> str | IO[bytes]:
     return file if isinstance(file, str) else file.reader()
 
 
-def _parquet(file: Source, texts: Sequence[str]) -> pq.ParquetFile:
+@contextmanager
+def _parquet(task: RowGroups, texts: Sequence[str]) -> Iterator[pq.ParquetFile]:
+    """Open a file, with texts as dictionaries where Arrow can read them as such."""
+    source = opened(task.file)
+    metadata = pq.read_metadata(source)
+    encoded = encodes_plainly(metadata, range(task.first, task.end))
     # What is mapped needs no reading ahead; of what is fetched by ranges, neighbours are fetched together.
-    mapped = isinstance(file, str)
-    return pq.ParquetFile(
-        opened(file),
-        read_dictionary=texts,
+    mapped = isinstance(source, str)
+    with pq.ParquetFile(
+        source,
+        metadata=metadata,
+        read_dictionary=[name for name in texts if name in encoded],
         memory_map=mapped,
         pre_buffer=not mapped,
         # Nanoseconds, as they would be read else, do not hold the year 9999 and turn it into another.
         coerce_int96_timestamp_unit="us",
-    )
+    ) as file:
+        yield file
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,8 @@ def batches_of(
     schema: T.StructType,
     tasks: Sequence[tuple[RowGroups, ...]],
     wanted: Sequence[Wanted],
-    declared: pa.Schema | None = None,
+    *,
+    chunk_rows: int = CHUNK_ROWS,
 ) -> Batches:
     """Open the wanted columns of pieces.
 
@@ -203,20 +205,17 @@ def batches_of(
     ----------
     spark : SparkSession
     schema : StructType
-        Of the table.
+        Of the table; files may hold its columns in types that are read as these.
     tasks : sequence of tuple of RowGroups
         The pieces of each task.
     wanted : sequence of Wanted
-    declared : Schema of Arrow, optional
-        Types the table gives its columns; files may hold them in narrower ones.
+    chunk_rows : int
+        About so many rows at once.
     """
     kinds = {field.name: field.dataType for field in schema.fields}
     plain = {want.name for want in wanted if want.distinct}
     encoded = {want.name for want in wanted if isinstance(kinds[want.name], T.StringType)} - plain
-    types = {
-        name: ALIKE[type(kinds[name])][0] if declared is None else declared.field(name).type
-        for name in {want.name for want in wanted}
-    }
+    types = {name: to_arrow_type(kinds[name], timezone="UTC") for name in {want.name for want in wanted}}
 
     def read(task: tuple[RowGroups, ...]) -> Iterator[pa.Table]:
         for piece in task:
@@ -225,7 +224,7 @@ def batches_of(
     def read_piece(piece: RowGroups) -> Iterator[pa.Table]:
         names = list(dict.fromkeys(want.name for want in wanted if want.name not in piece.values))
         # A few rows more than a chunk are no chunk of their own.
-        size = max(1, -(-piece.rows // max(1, round(piece.rows / CHUNK_ROWS))))
+        size = max(1, -(-piece.rows // max(1, round(piece.rows / chunk_rows))))
         if not piece.rows:
             return
         if not names:
@@ -235,7 +234,7 @@ def batches_of(
         there = [piece.held(name) for name in names]
         texts = [piece.held(name) for name in names if name in encoded]
         groups = range(piece.first, piece.end)
-        with _named(piece, there), _parquet(piece.file, texts) as file:
+        with _named(piece, there), _parquet(piece, texts) as file:
             lost, start = piece.find_deleted(file.metadata), 0
             for batch in file.iter_batches(batch_size=size, row_groups=groups, columns=there):
                 if lost is not None:
@@ -250,8 +249,12 @@ def batches_of(
             if name not in arrays:
                 array = repeated(piece.values[name], types[name], rows, encoded=name in encoded)
             else:
-                array = arrays[name] if declared is None else _as_declared(arrays[name], types[name])
-            columns.append(array.cast(pa.float64(), safe=False) if want.kind == "number" else without_nan(array))
+                array = as_plain(arrays[name], types[name])
+                if pa.types.is_dictionary(array.type) != (name in encoded):
+                    array = array.dictionary_encode() if name in encoded else array.dictionary_decode()
+            if want.kind == "number":
+                array = array.cast(pa.float64(), safe=False)
+            columns.append(without_nan(array) if want.kind in ("text", "value") else array)
         return pa.Table.from_arrays(columns, names=[want.alias for want in wanted])
 
     fields = [
@@ -266,13 +269,6 @@ def _drop_rows(batch: pa.RecordBatch, places: LongArray) -> pa.RecordBatch:
     left = np.ones(batch.num_rows, dtype=np.bool_)
     left[places[(places >= 0) & (places < batch.num_rows)]] = False
     return batch.filter(pa.array(left))
-
-
-def _as_declared(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The same values in a wider type, or times in the unit of the table."""
-    if pa.types.is_dictionary(array.type) or array.type.equals(kind):
-        return array
-    return array.cast(kind, safe=not pa.types.is_timestamp(kind))
 
 
 @contextmanager

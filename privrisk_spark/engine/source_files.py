@@ -12,11 +12,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.object_files import in_object_store, object_files
+from privrisk_spark.engine.parquet_types import read_footer
 from privrisk_spark.errors import MissingError, SchemaError, listing
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.secrets import without_credentials
@@ -104,14 +104,37 @@ _PARQUET_OPTIONS = {
 """In small letters."""
 
 
-def parquet_options(table: Table) -> set[str]:
-    """Return the options in small letters that Spark's reader of Parquet knows; it ignores those of other formats.
+def _parquet_options(table: Table) -> set[str]:
+    """Return the options in small letters that Spark's reader of Parquet knows; it ignores those of other formats."""
+    return {name.lower() for name in table.options} & _PARQUET_OPTIONS
+
+
+def merges_schemas(table: Table) -> bool:
+    """Return True if a table has the columns of all its files by its option ``mergeSchema``.
 
     Parameters
     ----------
     table : Table
     """
-    return {name.lower() for name in table.options} & _PARQUET_OPTIONS
+    return any(name.lower() == "mergeschema" and str(said).lower() == "true" for name, said in table.options.items())
+
+
+def is_read_by_tasks(table: Table, files: Sequence[LocalFile]) -> bool:
+    """Return True if tasks read Parquet files on this machine that Spark's own reader may refuse or read otherwise.
+
+    Spark reads files whose directories or options have a meaning only it knows, and files that count days by another
+    calendar.
+
+    Parameters
+    ----------
+    table : Table
+    files : sequence of LocalFile
+        Of the table.
+    """
+    if _named_by_columns(files) != files or not _parquet_options(table) <= {"mergeschema"}:
+        return False
+    footers = [read_footer(file.place) for file in files]
+    return any(of.unusual for of in footers) and not any(of.other_calendar for of in footers)
 
 
 def check_for_embedded(table: Table, *, key: str) -> bool:
@@ -146,9 +169,7 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
         raise SchemaError(f"{unread}: this format needs --engine spark. Fix: give it, or write Parquet.")
     files = local_line_files(table)
     refuse_unread(files, where)
-    given = parquet_options(table)
-    named = any("=" in file.key for file in files)
-    if form == "parquet" and not (given <= {"mergeschema"} and not (named and given)):
+    if form == "parquet" and not _parquet_options(table) <= {"mergeschema"}:
         raise SchemaError(f"{where} has options that need --engine spark. Fix: give it, or write Parquet.")
     return True
 
@@ -167,9 +188,14 @@ def refuse_unread(files: Sequence[LineFile], where: str) -> None:
     SchemaError
     """
     local = [file for file in files if isinstance(file, LocalFile)]
-    read = [file for file in local if all("=" in name for name in file.key.split("/")[:-1])]
+    read = _named_by_columns(local)
     if len(read) != len(local):
         raise SchemaError(_others(where, len(local), len(read)))
+
+
+def _named_by_columns(files: Sequence[LocalFile]) -> list[LocalFile]:
+    """Return the files whose directories are each named for a column and its value."""
+    return [file for file in files if all("=" in name for name in file.key.split("/")[:-1])]
 
 
 def _others(where: str, there: int, read: int) -> str:
@@ -226,8 +252,8 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
     if in_object_store(table):
         held = object_files(table, key=key)
         parquet = table.format.lower() == "parquet"
-        of_footers = _rows_of_footers(held, table, key, columns, merging=False) if parquet else None
-        return FilesRead(expected=len(held), processed=len(held), rows=of_footers)
+        of_footers, rounded = _read_footers(held, table, key, columns, merging=False) if parquet else (None, ())
+        return FilesRead(expected=len(held), processed=len(held), rows=of_footers, rounded=rounded)
     files = local_files(table)
     if files is None:
         return None
@@ -238,10 +264,10 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
         _refuse_lost(file, f"{key}.path: '{table.path}': file {file.name}", empty=form in ("parquet", "orc") or headed)
     if _SELECTING & set(options):
         return None
-    rows = None
+    rows, rounded = None, ()
     if form == "parquet":
-        rows = _rows_of_footers(files, table, key, columns, merging=options.get("mergeschema") == "true")
-    return FilesRead(expected=len(files), processed=len(files), rows=rows)
+        rows, rounded = _read_footers(files, table, key, columns, merging=merges_schemas(table))
+    return FilesRead(expected=len(files), processed=len(files), rows=rows, rounded=rounded)
 
 
 def _refuse_lost(file: Path, where: str, *, empty: bool) -> None:
@@ -258,19 +284,20 @@ def _refuse_lost(file: Path, where: str, *, empty: bool) -> None:
         raise SchemaError(f"{where} has 0 bytes, so what it held is lost; write it anew or remove it.")
 
 
-def _rows_of_footers(
+def _read_footers(
     files: Sequence[Path] | Sequence[ObjectFile],
     table: Table,
     key: str,
     columns: Collection[str] | None,
     *,
     merging: bool,
-) -> int:
-    rows = 0
+) -> tuple[int, tuple[str, ...]]:
+    """Return the number of rows, and the columns whose times are rounded."""
+    rows, rounded = 0, set[str]()
     names: dict[Path | ObjectFile, set[str]] = {}
     for file in files:
         try:
-            metadata = pq.read_metadata(file if isinstance(file, Path) else file.reader())
+            footer = read_footer(str(file) if isinstance(file, Path) else file.reader())
         except (pa.ArrowException, OSError) as error:
             what = (
                 error.strerror
@@ -280,11 +307,11 @@ def _rows_of_footers(
             raise SchemaError(
                 f"{key}.path: '{table.path}': file {file.name} cannot be read as parquet: {what}; write it anew."
             ) from None
-        rows += metadata.num_rows
+        rows += footer.rows
+        rounded |= footer.rounded
         parts = file.parts if isinstance(file, Path) else ()
         below = {unquote(part.partition("=")[0]) for part in parts if "=" in part}
-        names[file] = below | {metadata.schema.column(i).path.split(".")[0] for i in range(metadata.num_columns)}
-        names[file] |= set(metadata.schema.to_arrow_schema().names)
+        names[file] = below | {*footer.types}
     every = set().union(*names.values())
     wanted = every if columns is None else every & set(columns)
     for file, there in names.items():
@@ -295,7 +322,7 @@ def _rows_of_footers(
                 "which other files of the table have; write it anew, or set table option mergeSchema: true to take the "
                 "values as missing."
             )
-    return rows
+    return rows, tuple(sorted(rounded))
 
 
 def refuse_others(read: FilesRead, files: Collection[str], *, table: Table, key: str) -> None:

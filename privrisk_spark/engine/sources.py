@@ -20,13 +20,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches, find_batches
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.lake_tables import lake_tasks
 from privrisk_spark.engine.number_texts import INEXACT, as_double, exact_text
 from privrisk_spark.engine.object_files import in_object_store, object_files, object_partitions
+from privrisk_spark.engine.parquet_types import read_footer
 from privrisk_spark.engine.partitions import partition_texts, partition_values, repeated
 from privrisk_spark.engine.row_groups import (
     ALIKE,
@@ -35,7 +36,6 @@ from privrisk_spark.engine.row_groups import (
     Source,
     Wanted,
     batches_of,
-    counts_days_otherwise,
     opened,
     pieces_of,
     together,
@@ -141,14 +141,17 @@ def scan(
     rows_per_task : int, optional
         About so many rows a task, where tasks read the files themselves; :data:`ROWS_PER_TASK` by default.
     """
-    if table is not None and not more and _read_alike(frame, wanted):
+    if table is not None and not more and _read_by_files(frame, wanted):
         spark, schema, size = frame.sparkSession, frame.schema, rows_per_task or ROWS_PER_TASK
-        if table.pinned is not None:
-            return batches_of(spark, schema, lake_tasks(table.pinned, size), wanted, table.pinned.schema)
-        files = _plain_files(table, frame, wanted, size)
-        if files is not None:
+        by_tasks = _ready_in_tasks(frame, wanted)
+        files = lake_tasks(table.pinned, size) if table.pinned is not None else _plain_files(table, frame, wanted, size)
+        if files is not None and by_tasks:
             return batches_of(spark, schema, files, wanted)
-        made = find_batches(frame) if table.format.lower() == "csv" else None
+        if files is not None and find_batches(frame) is not None:
+            # Tasks read only the columns that are wanted, which Spark cannot tell a frame that they make.
+            names = dict.fromkeys(want.name for want in wanted)
+            frame = batches_of(spark, schema, files, [Wanted(name, name, "value") for name in names]).frame()
+        made = find_batches(frame) if by_tasks and table.format.lower() == "csv" else None
         if made is not None:
             return _select_texts(made, wanted)
     chosen = {
@@ -170,19 +173,18 @@ def _select_texts(rows: Batches, wanted: Sequence[Wanted]) -> Batches:
     return rows.then(step, T.StructType([T.StructField(alias, T.StringType()) for alias in aliases]))
 
 
-def _read_alike(frame: DataFrame, wanted: Sequence[Wanted]) -> bool:
-    """Whether tasks read the columns from files as Spark would."""
-    fields = {field.name: field for field in frame.schema.fields}
-    for want in wanted:
-        field = fields[want.name]
-        kind = field.dataType
-        if _COMPUTED in field.metadata or type(kind) not in ALIKE:
-            return False
-        if want.kind == "number" and not isinstance(kind, _NUMBERS):
-            return False
-        if want.kind == "text" and isinstance(kind, INEXACT):
-            return False
-    return bool(wanted)
+def _read_by_files(frame: DataFrame, wanted: Sequence[Wanted]) -> bool:
+    """Whether the columns are as the files of the table have them."""
+    return bool(wanted) and not any(_COMPUTED in frame.schema[want.name].metadata for want in wanted)
+
+
+def _ready_in_tasks(frame: DataFrame, wanted: Sequence[Wanted]) -> bool:
+    """Whether tasks make of the values in files what is wanted; the rest is left to expressions of Spark."""
+    kinds = [(want.kind, frame.schema[want.name].dataType) for want in wanted]
+    return all(
+        form == "value" or isinstance(kind, _NUMBERS if form == "number" else tuple(set(ALIKE) - set(INEXACT)))
+        for form, kind in kinds
+    )
 
 
 def _plain_files(
@@ -212,24 +214,20 @@ def _plain_files(
     tasks: list[RowGroups] = []
     for file, values in zip(files, found, strict=True):
         try:
-            metadata = pq.read_metadata(opened(file))
-            schema = metadata.schema.to_arrow_schema()
+            footer = read_footer(opened(file))
         except (pa.ArrowException, OSError):
             return None
         # Spark believes a directory's name rather than the file.
-        if {name.casefold() for name in values} & {name.casefold() for name in schema.names}:
+        if {name.casefold() for name in values} & {name.casefold() for name in footer.types}:
             return None
-        if counts_days_otherwise(metadata.metadata or {}):
+        if footer.other_calendar:
             return None
-        for want in wanted:
-            if want.name in values:
-                continue
-            if schema.get_field_index(want.name) < 0:
+        for name in names - set(values):
+            if footer.written.get_field_index(name) < 0 or name in footer.unreadable:
                 return None
-            if schema.field(want.name).type not in ALIKE[type(types[want.name])]:
+            if from_arrow_type(footer.types[name], prefer_timestamp_ntz=True) != types[name]:
                 return None
-        rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-        tasks += pieces_of(file, rows, rows_per_task, values)
+        tasks += pieces_of(file, footer.groups, rows_per_task, values)
     return together(tasks, rows_per_task)
 
 
@@ -473,12 +471,12 @@ def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
     schemas, written = [], set()
     for file in files:
         try:
-            metadata = pq.read_metadata(file)
+            footer = read_footer(str(file))
         except (pa.ArrowException, OSError):
             return None
-        fields = metadata.schema.to_arrow_schema()
-        by_spark = any(key.startswith(b"org.apache.spark") for key in metadata.metadata or {})
-        if by_spark or any(field.type not in kinds or field.name.casefold() in columns for field in fields):
+        fields = footer.written
+        plain = not (footer.by_spark or footer.unusual or (footer.retyped and is_embedded(spark)))
+        if not plain or any(field.type not in kinds or field.name.casefold() in columns for field in fields):
             return None
         schemas.append(T.StructType([T.StructField(field.name, kinds[field.type]()) for field in fields]))
         written.add(tuple(fields.types))

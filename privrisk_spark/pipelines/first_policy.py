@@ -80,7 +80,7 @@ def opened(spark: SparkSession, table: Mapping[str, Any]) -> DataFrame:
     # Enough of a policy to open its table as a release does.
     policy = parse({"version": 1, "run": {"name": "init"}, "table": dict(table), "columns": _ANY}, releasing=False)
     pinned = pin_tables(policy, ("table",)).policy
-    frame = read(spark, pinned.table, key="table")
+    frame = read(spark, pinned.table, key="table", used=())
     collect_files_read(spark, pinned.table, frame, key="table")  # refuses malformed lines
     return frame
 

@@ -85,7 +85,7 @@ def open_hierarchies(
 def _opened(
     spark: SparkSession, policy: Policy, columns: list[str], table: DataFrame | None
 ) -> tuple[DataFrame, dict[str, Hierarchy]]:
-    source = read(spark, policy.table, key="table") if table is None else table
+    source = read(spark, policy.table, key="table", used=columns) if table is None else table
     rows = tidied(source, readings_of(policy)).rows
     there = readable(rows, policy)
     faults = [

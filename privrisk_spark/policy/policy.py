@@ -456,6 +456,12 @@ class Policy(Part):
         return [name for name in plain if isinstance(self.columns[name], Sensitive)]
 
     @property
+    def used_columns(self) -> set[str]:
+        """Columns of the table whose values are read: neither dropped nor identifiers without a use."""
+        out = {n for n, of in self.columns.items() if isinstance(of, Identifier | Insensitive) and of.action == "drop"}
+        return set(self.columns) - (out - {self.table.record_id, self.table.entity_id})
+
+    @property
     def weight_columns(self) -> list[str]:
         """Columns of personal weights that the risk reads, without repetition."""
         return list(dict.fromkeys(self.risk.sensitivity.weight_columns))

@@ -218,6 +218,8 @@ class FilesRead:
         counted.
     version : dict or None
         Which version of a lake table is read: format, number and time.
+    rounded : tuple of str
+        Columns of times in nanoseconds, which are rounded down to microseconds.
     """
 
     expected: int
@@ -226,6 +228,7 @@ class FilesRead:
     malformed: int = 0
     garbled: int = 0
     version: dict[str, Any] | None = None
+    rounded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

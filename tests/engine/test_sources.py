@@ -259,8 +259,9 @@ def test_a_struct_beside_a_name_with_a_dot(spark, tmp_path):
     wanted = [Wanted("v", "a.b", "text"), Wanted("c", "c", "value")]
     found = rows_of(scan(table, frame, wanted).frame())
     assert found == rows_of(by_spark(frame, wanted)) == [("flat", "x"), (None, "y")]
-    # The struct itself is left to Spark.
-    assert not by_tasks(table, frame, [Wanted("a", "a", "value"), *wanted])
+    wanted.append(Wanted("a", "a", "value"))
+    assert by_tasks(table, frame, wanted)
+    assert rows_of(scan(table, frame, wanted).frame()) == rows_of(by_spark(frame, wanted))
 
 
 def test_numbers_beyond_what_a_double_holds_are_rounded(spark, tmp_path):
@@ -430,13 +431,15 @@ X = [Wanted("v", "x", "value")]
     ],
     ids=str,
 )
-def test_other_types_are_left_to_spark(spark, tmp_path, kind, values):
+def test_scan_values_of_other_types_are_those_of_spark(spark, tmp_path, kind, values):
     array = pa.array(values).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(values, kind)
     pq.write_table(pa.table({"x": array, "y": ["a", "b"]}), tmp_path / "t.parquet")
-    assert len(falls_back(spark, Table(path=str(tmp_path)), [*X, Wanted("y", "y", "text")])) == 2
-    # Columns that are not asked for do not matter.
     table, frame = opened(spark, tmp_path)
-    assert by_tasks(table, frame, [Wanted("y", "y", "text")])
+    wanted = [*X, Wanted("y", "y", "text")]
+    assert by_tasks(table, frame, wanted)
+    found = scan(table, frame, wanted).frame()
+    assert found.schema == by_spark(frame, wanted).schema
+    assert rows_of(found) == rows_of(by_spark(frame, wanted))
 
 
 def test_texts_of_inexact_numbers_and_numbers_of_texts_are_sparks(spark, tmp_path):
@@ -566,7 +569,6 @@ def test_read_what_the_embedded_engine_cannot_read_as_spark_is_refused(spark, tm
     for table in (
         Table(path=str(tmp_path / "types"), format="json"),
         Table(path=str(tmp_path / "types"), options={"modifiedAfter": "2020-01-01T00:00:00"}),
-        Table(path=str(tmp_path / "twice"), options={"mergeSchema": True}),
     ):
         with pytest.raises(SchemaError, match="--engine spark"):
             read(spark, table, key="table")

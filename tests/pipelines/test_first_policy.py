@@ -267,3 +267,16 @@ def test_what_cannot_be_profiled_is_refused_by_name(spark: SparkSession, tmp_pat
     found.write(tmp_path)
     with pytest.raises(ConfigError, match="--overwrite"):
         found.write(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["duckdb", "polars", "pandas"])
+def test_init_columns_whose_values_are_not_compared_are_dropped(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """Their values are not counted, so they are no constants; the policy can be released as it is written."""
+    file = Path(__file__).parents[1] / "data" / "other_programs" / f"{name}.parquet"
+    ran = CliRunner().invoke(app, ["init", str(file), "--out", str(tmp_path)])
+    assert ran.exit_code == 0, ran.stderr
+    columns = load([tmp_path / "policy.yaml"], releasing=False).columns
+    other = {"opened", "stay", "codes", "pair"} & set(columns)
+    assert {columns[column].model_dump()["action"] for column in other} == {"drop"}
+    released = CliRunner().invoke(app, ["release", str(tmp_path / "policy.yaml"), "--accept-undecided"])
+    assert released.exit_code == 0, released.stderr

@@ -63,6 +63,7 @@ class Encoded:
             "rows": {"expected": files.rows, "processed": self.facts.rows},
             "malformed_lines": files.malformed,
             "rows_with_bytes_that_are_no_text": files.garbled,
+            **({"times_rounded_down_to_microseconds": list(files.rounded)} if files.rounded else {}),
         }
 
 

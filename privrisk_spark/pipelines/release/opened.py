@@ -231,7 +231,10 @@ def _collect_files_read(run: Run, sources: Sources) -> FilesRead | None:
         collect_files_read(run.spark, sources.links.given, sources.links.links, key="linkage")
     if sources.given:
         return None
-    return collect_files_read(run.spark, policy.table, sources.opened["table"].as_read, key="table", private=private)
+    files = collect_files_read(run.spark, policy.table, sources.opened["table"].as_read, key="table", private=private)
+    if files is None:
+        return None
+    return replace(files, rounded=tuple(name for name in files.rounded if name in policy.used_columns))
 
 
 def _collect_values_read(policy: Policy, sources: Sources) -> tuple[ValuesRead, ...]:

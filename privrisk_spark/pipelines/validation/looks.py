@@ -130,7 +130,7 @@ def look_at_table(looks: Looks, spark: SparkSession, policy: Policy, table: Data
     private, source = is_private(policy), table
     if source is None:
         with looks.at("table"):
-            source = read(spark, policy.table, key="table", private=private)
+            source = read(spark, policy.table, key="table", used=policy.used_columns, private=private)
     if source is None:
         return None
     opened = OpenTable(source, source, {})

@@ -200,12 +200,12 @@ def _guess(column: ColumnProfile, profile: TableProfile) -> Guess:
         return _by_pattern(column, *by_pattern)
     if by_name is not None and by_name.concept in _DIRECT:
         return _direct(column, by_name, profile)
-    if column.constant:
-        reason = "every row holds the same, which tells nobody from another"
-        return Guess(column.name, "insensitive", "constant", 0.9, reason)
     if column.kind == "other":
         reason = f"its type {column.type.partition('<')[0]} cannot be generalized, so it is left out"
         return Guess(column.name, "insensitive", "unknown", 0.4, reason, kept=False)
+    if column.constant:
+        reason = "every row holds the same, which tells nobody from another"
+        return Guess(column.name, "insensitive", "constant", 0.9, reason)
     if _is_free_text(column):
         reason = "nearly every row has a text of several words of its own, and such texts name people"
         return Guess(column.name, "identifier", "free_text", 0.7 if by_name is None else 0.8, reason, kept=False)

@@ -103,8 +103,10 @@ def open_links(spark: SparkSession, policy: Policy, dictionaries: Mapping[str, D
     """
     if policy.linkage is None:
         return None
-    links = read(spark, policy.linkage, key=KEY)
-    opened = OpenLinks(policy.linkage, links, dictionaries.get(policy.dictionaries[0].name))
+    given = policy.linkage
+    used = [given.record_id, given.linked_id or given.record_id, given.probability]
+    links = read(spark, given, key=KEY, used=[*used, *(added.column for added in given.columns.values())])
+    opened = OpenLinks(given, links, dictionaries.get(policy.dictionaries[0].name))
     opened.check()
     return opened
 

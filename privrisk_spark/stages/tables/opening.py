@@ -15,25 +15,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import sources
-from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.batches import Batches, find_batches
 from privrisk_spark.engine.csv_rows import is_csv_by_tasks, read_csv_table
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.failures import list_spark_errors
 from privrisk_spark.engine.lake_tables import lake_frame
-from privrisk_spark.engine.object_files import in_object_store
-from privrisk_spark.engine.object_tables import files_frame, object_frame
+from privrisk_spark.engine.object_tables import parquet_frame
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.source_files import (
     check_files,
     check_for_embedded,
     local_files,
-    local_line_files,
-    parquet_options,
     path_for_spark,
     refuse_java_directory,
     refuse_others,
 )
-from privrisk_spark.engine.sources import as_texts, dictionary_of, plain_frame, scan, whole_rows, whole_rows_if_parsed
+from privrisk_spark.engine.sources import as_texts, dictionary_of, scan, whole_rows, whole_rows_if_parsed
 from privrisk_spark.errors import EngineError, Fault, HierarchyError, MissingError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -53,12 +50,19 @@ _TEXT_TYPES = (
 )  # fmt: skip
 
 _ROW_INDEX = "_tmp_metadata_row_index"  # by which Spark's reader of Parquet asks for the number of each row
+_FIX = {"PARQUET_TYPE_ILLEGAL": "PARQUET_TYPE_ILLEGAL. Fix: give the table's path without options, for tasks to read"}
 _SELF_DESCRIBING = ("parquet", "orc", "delta", "iceberg")
 """Providers of tables of a catalog whose rows are told apart by their format and not by what they hold."""
 
 
 def read(
-    spark: SparkSession, table: Table, *, key: str, columns: Collection[str] | None = None, private: bool = False
+    spark: SparkSession,
+    table: Table,
+    *,
+    key: str,
+    columns: Collection[str] | None = None,
+    used: Collection[str] | None = None,
+    private: bool = False,
 ) -> DataFrame:
     """Open a table; only its schema is read.
 
@@ -71,6 +75,8 @@ def read(
         Key of the policy, for messages.
     columns : collection of str, optional
         Those that are looked at, which no file may lack; all by default.
+    used : collection of str, optional
+        Columns of Parquet whose type must be readable; by default those of ``columns``.
     private : bool
         Whether how the run ends must not depend on one of its rows: limits of the reader are then put out of reach.
 
@@ -96,12 +102,9 @@ def read(
         elif is_csv_by_tasks(table):
             by_tasks = True
             frame = read_csv_table(spark, table, key=key, private=private)
-        elif not in_object_store(table):
-            frame = plain_frame(spark, table)
-            if by_tasks and frame is None and not parquet_options(table):
-                frame = files_frame(spark, local_line_files(table), key=key)
-        else:
-            frame = object_frame(spark, table, key=key)
+        elif table.format.lower() == "parquet":
+            frame = parquet_frame(spark, table, key=key, used=columns if used is None else used)
+            by_tasks |= frame is not None and find_batches(frame) is not None
         if frame is None:
             options = {name: str(value) for name, value in table.options.items()}
             if table.format.lower() == "csv":
@@ -112,7 +115,8 @@ def read(
         frame.schema  # noqa: B018 - a lazy reader fails here
     except list_spark_errors() as error:
         condition = _condition(error)
-        what = "there is nothing there" if condition == "PATH_NOT_FOUND" else f"Spark says {condition}"
+        what = f"Spark says {_FIX.get(condition, condition)}"
+        what = "there is nothing there" if condition == "PATH_NOT_FOUND" else what
         scheme = (table.path or "").partition("://")
         if scheme[1] and scheme[0] != "file" and not condition.isupper():  # Java's own, of a file system
             what = (
@@ -168,9 +172,10 @@ def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = No
     SchemaError
         If it cannot be opened, or its columns are not those of the policy.
     """
-    private = policy.guarantee.kind == "dp"
-    table = read(spark, policy.table, key="table", private=private) if given is None else given
-    opened = tidied(table, readings_of(policy))
+    if given is None:
+        private = policy.guarantee.kind == "dp"
+        given = read(spark, policy.table, key="table", used=policy.used_columns, private=private)
+    opened = tidied(given, readings_of(policy))
     check_columns(opened.rows, policy)
     return opened
 
@@ -245,6 +250,9 @@ def check_columns(frame: DataFrame, policy: Policy) -> None:
             allowed = f"{simple}, binary or nested values of these" if nested else f"{simple} in a csv release"
             rule = f"a released column must hold {allowed}, not {kinds[name].simpleString()}"
             faults.append(Fault(f"columns.{name}", rule))
+    for name in set(kinds) & {policy.table.record_id, policy.table.entity_id}:
+        if not _releasable(kinds[name], nested=False):
+            faults.append(Fault(f"columns.{name}", f"an id must be text or number, not {kinds[name].simpleString()}"))
     for name in policy.weight_columns:
         if name in kinds and not isinstance(kinds[name], T.NumericType | T.StringType):
             faults.append(Fault(f"columns.{name}", f"a weight must be a number, not {kinds[name].simpleString()}"))

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privrisk_spark.errors import EngineError
+from privrisk_spark.errors import EngineError, listing
 from privrisk_spark.extras import require
 from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.footers import FIELD_ID, Listed, Names, data_files, plain
@@ -140,13 +140,30 @@ def opened_delta(asked: Asked, location: Location, version: int | None = None) -
         raise asked.absent("cannot be read as delta: there is no such table.") from None
     except (DeltaError, OSError, ValueError) as error:
         # What the library says may quote an address with a token in it: only names of features are repeated.
-        reason = _reason(str(error), version)
-        kind = asked.absent if reason == _no_version(version) else asked.fault
-        raise kind(f"cannot be read as delta: {reason}.") from None
+        said = str(error)
+        kind = re.search(r"[Ff]ailed to parse value '.*' as '([a-z]+(?:\([0-9, ]+\))?)'", said, re.DOTALL)
+        why = _reason(said, version) if kind is None else _misread(location, kind[1])
+        fault = asked.absent if why == _no_version(version) else asked.fault
+        raise fault(f"cannot be read as delta: {why}.") from None
 
 
 def _no_version(version: int | None) -> str:
     return f"its log has no version {version} any more, or not yet"
+
+
+def _misread(location: Location, kind: str) -> str:
+    """Say which partition columns of a type the log has a value for that is none of the type."""
+    columns: list[str] = []
+    store = open_store(location)
+    for name in sorted(entry.name for entry in store.entries("_delta_log") if _COMMIT.fullmatch(entry.name)):
+        for said in map(json.loads, store.read(name).content.splitlines()):
+            if "metaData" in said:  # the last one holds
+                fields = {one["name"]: one["type"] for one in json.loads(said["metaData"]["schemaString"])["fields"]}
+                columns = [column for column in said["metaData"]["partitionColumns"] if fields.get(column) == kind]
+    where = f"the partition column {listing([repr(name) for name in columns])}" if columns else "a partition column"
+    rule = "; a decimal has as many digits after its point as its scale" if kind.startswith("decimal") else ""
+    fix = "write the table anew, or read it by Spark with Delta's connector (table.catalog)"
+    return f"its log has a value of {where} that is not written as {kind}{rule}. Fix: {fix}"
 
 
 def _reason(said: str, version: int | None) -> str:
@@ -158,8 +175,6 @@ def _reason(said: str, version: int | None) -> str:
         return f"it needs reader version {reader[1]}, which is not known here; {_BY_SPARK} what needs it"
     if "column mapping" in said.lower():
         return f"it has column mapping, which is not read here; {_BY_SPARK} it"
-    if "failed to parse value" in said.lower():
-        return _UNTOLD
     if version is not None:
         return _no_version(version)
     return "its log is damaged, or its store cannot be reached with the settings in the environment"

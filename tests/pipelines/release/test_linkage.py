@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 from pathlib import Path
@@ -223,3 +224,22 @@ def test_what_linkage_does_not_go_with_is_refused_by_name(
     assert ran.code == 2
     for part in parts:
         assert part in ran.err, ran.err
+
+
+def test_dry_run_columns_without_a_use_may_have_any_type(privrisk: Privrisk, linkable: Path) -> None:
+    """Of the table, the dictionary and the linkage table, each as Parquet with a time of day."""
+    root = linkable.parent
+    text = linkable.read_text()
+    for name, separator in (("links", ","), ("register", ","), ("table", ";")):
+        rows = pd.read_csv(root / f"{name}.csv", sep=separator, dtype={"age": int})
+        rows["opened"] = dt.time(8, 30)
+        rows.to_parquet(root / f"{name}.parquet", index=False)
+        text = text.replace(f"path: {root}/{name}.csv", f"path: {root}/{name}.parquet")
+    text = text.replace(', format: csv, options: {sep: ";", header: true}', "")
+    text = text.replace("  format: csv\n", "").replace("  options: {header: true}\n", "")
+    linkable.write_text(text.replace("decision:", "  opened: {role: identifier}\ndecision:"))
+    assert privrisk(str(linkable), "--dry-run").code == 0
+    refused = privrisk(str(linkable), "--dry-run", "--set=linkage.columns.job.column=opened")
+    assert refused.code == 2
+    assert "linkage.path: " in refused.err
+    assert "column 'opened' is of type time64[us], which cannot be read" in " ".join(refused.err.split())

@@ -117,3 +117,43 @@ def test_a_table_of_one_row_is_warned_of(privrisk: Privrisk, small: Path, tmp_pa
     one = privrisk(str(small), root=tmp_path / "one")
     assert one.code == 0, one.err
     assert "WARNING table: it has one row" in one.err
+
+
+def test_release_parquet_of_pandas_notes_rounded_times_and_ignores_types_of_dropped_columns(
+    privrisk: Privrisk, small: Path, parts: Path
+) -> None:
+    """Nanoseconds, a categorical, and a UUID as record id; a time of day is dropped, or has no role that uses it."""
+    rows = pa.concat_tables(map(pq.read_table, sorted(parts.iterdir())))
+    seen = pa.array([1_772_000_000_123_456_789 + i % 3 for i in range(60)], pa.timestamp("ns"))
+    identities = pa.array([i.to_bytes(16) for i in range(60)], pa.uuid().storage_type)
+    opened = pa.array([1] * 60, pa.time64("us"))
+    rows = rows.set_column(0, "id", pa.ExtensionArray.from_storage(pa.uuid(), identities))
+    rows = rows.set_column(
+        3, "city", rows.column("city").dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string()))
+    )
+    for name, column in {"seen": seen, "left": seen, "opened": opened, "closed": opened}.items():
+        rows = rows.append_column(name, column)
+    for i, file in enumerate(sorted(parts.iterdir())):
+        pq.write_table(rows.slice(30 * i, 30), file, compression="brotli", store_schema=i == 0)
+    small.write_text(
+        small.read_text().replace(
+            "decision:",
+            "  seen: {role: insensitive}\n  left: {role: insensitive, action: drop}\n"
+            "  opened: {role: insensitive, action: drop}\n  closed: {role: identifier}\ndecision:",
+        )
+    )
+    ran = privrisk(str(small))
+    assert ran.code == 0, ran.err
+    assert ran.manifest["input"]["times_rounded_down_to_microseconds"] == ["seen"]
+    released = pq.read_table(ran.data).column("seen")
+    assert released.type == pa.timestamp("us")
+    assert set(released.cast(pa.int64()).to_pylist()) == {1_772_000_000_123_456}
+    used = privrisk(str(small), "--set=columns.opened={role: sensitive}")
+    assert used.code == 2, used.err
+    assert "column 'opened' is of type time64[us], which cannot be read. Fix: write it as text" in " ".join(
+        used.err.split()
+    )
+    small.write_text(small.read_text().replace(", record_id: id", ""))
+    derived = privrisk(str(small), "--run-id=derived")
+    assert derived.code == 0, derived.err
+    assert derived.manifest["rows"] == 60

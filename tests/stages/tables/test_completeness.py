@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privrisk_spark.engine import source_files
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.failures import named
 from privrisk_spark.engine.source_files import local_files
@@ -111,14 +110,14 @@ def test_a_part_that_would_be_lost_is_refused_by_name(spark, parts, harm, messag
 
 def test_a_part_that_may_not_be_read_is_refused_by_name(spark, parts, monkeypatch):
     """Whoever runs the tests may read all, so the system's answer is planted."""
-    original = source_files.pq.read_metadata
+    original = pq.read_metadata
 
     def refused(file, *more):
         if Path(file).name == "part-1.parquet":
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
         return original(file, *more)
 
-    monkeypatch.setattr(source_files.pq, "read_metadata", refused)
+    monkeypatch.setattr(pq, "read_metadata", refused)
     message = "file part-1.parquet cannot be read as parquet: Permission denied"
     with pytest.raises(SchemaError, match=re.escape(f"table.path: '{parts}': {message}")):
         read(spark, Table(path=str(parts)), key="table")

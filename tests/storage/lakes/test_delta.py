@@ -133,6 +133,22 @@ def test_open_delta_refuses_a_partition_time_of_spark_without_an_offset(tmp_path
     assert lakes.read_naively(open_delta(asked(tmp_path / "t")), ["id"]) == of_package.to_pylist()
 
 
+def test_open_delta_decimal_partition_without_its_scale_names_the_column(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    prices = pa.array([Decimal("12.00")], pa.decimal128(10, 2))
+    write_deltalake(table, pa.table({"id": ["a"], "c": ["x"], "price": prices}), partition_by=["c", "price"])
+
+    def change(action: dict[str, Any]) -> None:
+        if "add" in action:
+            action["add"]["partitionValues"]["price"] = "12"
+
+    lakes.edit_log(table, change)
+    with pytest.raises(SchemaError) as caught:
+        open_delta(asked(table))
+    assert "the partition column 'price' that is not written as decimal(10,2); a decimal" in str(caught.value)
+    assert "12" not in str(caught.value).replace(str(table), ""), "a value of a record is in no error"
+
+
 def test_partitions_that_cannot_be_told_are_refused(tmp_path: Path) -> None:
     table = tmp_path / "t"
     write_deltalake(table, pa.table({"id": ["a"], "p": pa.array([1], pa.int64())}), partition_by=["p"])
@@ -142,7 +158,7 @@ def test_partitions_that_cannot_be_told_are_refused(tmp_path: Path) -> None:
             action["add"]["partitionValues"]["p"] = "1.0"
 
     lakes.edit_log(table, change)
-    with pytest.raises(SchemaError, match="its log does not tell the partition of every file"):
+    with pytest.raises(SchemaError, match="a value of the partition column 'p' that is not written as long"):
         open_delta(asked(table))
     write_deltalake(tmp_path / "b", pa.table({"id": ["a"], "p": [b"x"]}), partition_by=["p"])
     with pytest.raises(SchemaError, match="partitioned by column 'p' of type binary"):
