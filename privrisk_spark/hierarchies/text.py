@@ -88,6 +88,9 @@ class Builder(BaseModel, ABC):
     understands: ClassVar[str]
     """What a value must look like, for messages."""
 
+    numbers: ClassVar[bool] = False
+    """Whether every value is a number, so that texts of one number are one value."""
+
     @property
     def public(self) -> bool:
         """True if the leaves are declared by the policy, independent of the data. Reads no file."""

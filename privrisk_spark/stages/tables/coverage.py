@@ -14,6 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import as_texts, dictionary_of, scan
+from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.validation import Coverage
 
@@ -31,22 +32,16 @@ _ALL = -1
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A column, and the texts that are known of it.
+    """The values of a column that are known.
 
     Attributes
     ----------
     column : str
-    texts : pa.Array of string
-        Distinct.
+    known : ValueCodes
     """
 
     column: str
-    texts: pa.Array
-
-    @classmethod
-    def of(cls, column: str, known: Iterable[str]) -> Held:
-        """From the texts themselves."""
-        return cls(column, pa.array(list(known), pa.string()))
+    known: ValueCodes
 
 
 def strangers(table: Table | None, frame: DataFrame, held: Mapping[str, Held]) -> DataFrame:
@@ -67,15 +62,15 @@ def strangers(table: Table | None, frame: DataFrame, held: Mapping[str, Held]) -
         −1 has the rows of the whole table. A value may stand in several rows, one a task.
     """
     wanted = [Wanted(f"v{i}", one.column, "text") for i, one in enumerate(held.values())]
-    known = [one.texts for one in held.values()]
+    known = [one.known for one in held.values()]
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         rows = 0
         seen: list[list[pa.Table]] = [[] for _ in known]
         for chunk in tables:
             rows += chunk.num_rows
-            for i, texts in enumerate(known):
-                seen[i].append(_unknown_in(chunk.column(f"v{i}"), texts))
+            for i, of in enumerate(known):
+                seen[i].append(_unknown_in(chunk.column(f"v{i}"), of))
         yield _rows(_ALL, pa.array([None], pa.string()), pa.array([rows], pa.int64()))
         for i, pieces in enumerate(seen):
             if pieces:  # of one task, each value once
@@ -85,11 +80,11 @@ def strangers(table: Table | None, frame: DataFrame, held: Mapping[str, Held]) -
     return scan(table, frame, wanted).then(step, _STRANGERS).frame()
 
 
-def _unknown_in(column: pa.ChunkedArray, known: pa.Array) -> pa.Table:
+def _unknown_in(column: pa.ChunkedArray, known: ValueCodes) -> pa.Table:
     """Values of a chunk that are not known, and null for missing ones, with their rows."""
     distinct, place = dictionary_of(column)
     texts = as_texts(distinct).cast(pa.string())
-    unknown = pc.is_null(pc.index_in(texts, value_set=known)).to_numpy(zero_copy_only=False)
+    unknown = pc.is_null(known.find(distinct)).to_numpy(zero_copy_only=False)
     # One more entry, for missing values.
     positions = place.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     rows = np.bincount(positions, minlength=len(texts) + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -36,16 +36,13 @@ from privrisk_spark.engine.source_files import (
 from privrisk_spark.engine.sources import as_texts, dictionary_of, plain_frame, scan, whole_rows, whole_rows_if_parsed
 from privrisk_spark.errors import EngineError, Fault, HierarchyError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
-from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.planning.dictionaries import entry_of
+from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, Hierarchy
+from privrisk_spark.planning.dictionaries import entry_of, leaf_columns
 from privrisk_spark.planning.readings import readings_of, readings_of_dictionary
 from privrisk_spark.policy.dictionaries import DictionaryTable, Table
 from privrisk_spark.policy.policy import Insensitive, Policy
 from privrisk_spark.policy.secrets import without_credentials
 from privrisk_spark.stages.tables.tidying import OpenTable, tidied
-
-MAX_LEAVES = 2_000_000
-"""Most distinct values a hierarchy may take from the data."""
 
 _TEXT_TYPES = (
     T.StringType, T.BooleanType, T.IntegralType, T.DecimalType, T.FractionalType, T.DateType, T.CharType, T.VarcharType
@@ -291,6 +288,14 @@ class LeafSource:
     frame: DataFrame
     columns: Mapping[str, str]
 
+    def is_number(self, name: str) -> bool:
+        """Whether the column of an attribute holds numbers."""
+        return isinstance(self.frame.schema[self.columns[name]].dataType, T.NumericType)
+
+    def narrow(self, names: Sequence[str]) -> LeafSource:
+        """Return the source with fewer columns."""
+        return replace(self, columns={name: column for name, column in self.columns.items() if name in names})
+
 
 def collect_distinct_values(sources: Sequence[LeafSource]) -> dict[str, list[str]]:
     """Collect the distinct values of columns whose hierarchies take their leaves from the data; one scan a source.
@@ -374,7 +379,9 @@ _LEAVES = T.StructType([T.StructField("attribute", T.IntegerType()), T.StructFie
 _LEAVES_ARROW = pa.schema([("attribute", pa.int32()), ("value", pa.string())])
 
 
-def hierarchies_from_policy(policy: Policy, faults: list[Fault] | None = None) -> dict[str, Hierarchy | None]:
+def hierarchies_from_policy(
+    policy: Policy, faults: list[Fault] | None = None, *, numbers: Collection[str] = ()
+) -> dict[str, Hierarchy | None]:
     """Build the hierarchies that need no data; None for one whose leaves come from the data.
 
     Parameters
@@ -382,6 +389,8 @@ def hierarchies_from_policy(policy: Policy, faults: list[Fault] | None = None) -
     policy : Policy
     faults : list of Fault, optional
         Takes those of hierarchies that cannot be built, which are left out then.
+    numbers : collection of str
+        Columns that hold numbers.
 
     Raises
     ------
@@ -395,7 +404,7 @@ def hierarchies_from_policy(policy: Policy, faults: list[Fault] | None = None) -
             found[name] = None
             continue
         with _faults_in(told, name):
-            found[name] = build(spec.hierarchy, name, values=None, null_leaf=spec.nulls == "own-value")
+            found[name] = build(spec.hierarchy, name, null_leaf=spec.nulls == "own-value", numbers=name in numbers)
     if faults is None and told:
         raise HierarchyError(told)
     return found
@@ -438,27 +447,26 @@ def collect_hierarchies(
         Naming every hierarchy that cannot be built, unless there is a list to take them.
     """
     told: list[Fault] = [] if faults is None else faults
-    ready = hierarchies_from_policy(policy, told)
-    open_names = [name for name, hierarchy in ready.items() if hierarchy is None]
     sources = []
     if table is not None:
-        sources.append(LeafSource(None if given else policy.table, table, {name: name for name in open_names}))
+        columns = {name: name for name in policy.quasi_identifiers if name in table.columns}
+        sources.append(LeafSource(None if given else policy.table, table, columns))
     for dictionary, frame in dictionaries or ():
-        leaf_columns = {}
-        for name in open_names:
-            entry = entry_of(dictionary.columns.get(name))
-            if entry is not None and entry.level in (None, 0) and entry.age_in is None and entry.mapping is None:
-                leaf_columns[name] = entry.column
-        sources.append(LeafSource(dictionary, frame, leaf_columns))
-    values = collect_distinct_values(sources) if open_names else {}
+        columns = {name: of for name, of in leaf_columns(dictionary).items() if name in policy.quasi_identifiers}
+        sources.append(LeafSource(dictionary, frame, columns))
+    numbers = {name for source in sources for name in source.columns if source.is_number(name)}
+    ready = hierarchies_from_policy(policy, told, numbers=numbers)
+    open_names = [name for name, hierarchy in ready.items() if hierarchy is None]
+    values = collect_distinct_values([source.narrow(open_names) for source in sources]) if open_names else {}
     built = {}
     for name, hierarchy in ready.items():
         if hierarchy is not None:
             built[name] = hierarchy
             continue
         spec = policy.quasi_identifiers[name]
+        rule, null = spec.hierarchy, spec.nulls == "own-value"
         with _faults_in(told, name):
-            built[name] = build(spec.hierarchy, name, values=values.get(name, []), null_leaf=spec.nulls == "own-value")
+            built[name] = build(rule, name, values=values.get(name, []), null_leaf=null, numbers=name in numbers)
     if faults is None and told:
         raise HierarchyError(told)
     return built

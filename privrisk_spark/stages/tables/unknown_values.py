@@ -8,14 +8,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
-from privrisk_spark.engine.batches import Scratch, broadcast_small
+from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.csv_tables import write_csv
-from privrisk_spark.engine.schemas import node_labels
-from privrisk_spark.engine.sources import text
+from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.errors import Fault, HierarchyError, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
+from privrisk_spark.stages.tables.coverage import Held, strangers
 from privrisk_spark.stages.tables.encode import MOST_WEIGHT
 
 
@@ -29,13 +29,11 @@ def write_unknown_values(scratch: Scratch, table: DataFrame, name: str, hierarch
     int
         How many there are.
     """
-    leaves = node_labels(table.sparkSession, hierarchy).where(F.col("node") < hierarchy.n_leaves)
     values = (
-        table.select(text(table, name).alias("value"))
-        .where(F.col("value").isNotNull())
+        strangers(None, table, {name: Held(name, ValueCodes.of_leaves(hierarchy))})
+        .where((F.col("column") == 0) & F.col("value").isNotNull())
         .groupBy("value")
-        .count()
-        .join(broadcast_small(leaves, hierarchy.n_leaves), F.col("value") == F.col("label"), "left_anti")
+        .agg(F.sum("rows").alias("count"))
     )
     return write_csv(scratch, values, "unknown_values"), values.count()
 
