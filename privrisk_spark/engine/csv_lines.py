@@ -87,7 +87,7 @@ def csv_lines_frame(
     """
     files: Sequence[LineFile] = local_line_files(table) or object_files(table, key=key)
     where = f"{key}.path: '{files[0].root}'"
-    options = {name.lower(): str(value) for name, value in table.options.items()}
+    options = {name.lower(): value for name, value in table.option_texts.items()}
     encoding = options.get("encoding", options.get("charset", "utf-8"))
     headed = options.get("header", "false").lower() == "true"
     for file in files:

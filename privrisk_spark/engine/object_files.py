@@ -52,7 +52,7 @@ def is_csv_by_lines(table: Table, *, encodings: bool = False) -> bool:
     encodings : bool
         Whether texts may have any encoding of one byte a letter, and not only UTF-8.
     """
-    options = {name.lower(): str(value) for name, value in table.options.items()}
+    options = {name.lower(): value for name, value in table.option_texts.items()}
     said = {name: value.lower() for name, value in options.items()}
     return (
         not set(options) - CSV_PARSING - _READING
@@ -104,7 +104,7 @@ def object_files(table: Table, *, key: str) -> list[ObjectFile]:
         raise SchemaError([Fault(f"{key}.path", error.faults[0].rule)]) from None
     if not files:
         raise SchemaError(f"{key}.path: '{location}' cannot be read as {table.format}: there is nothing there.")
-    options = {name.lower(): str(value).lower() for name, value in table.options.items()}
+    options = {name.lower(): value.lower() for name, value in table.option_texts.items()}
     full = table.format.lower() == "parquet" or options.get("header") == "true"
     empty = next((file for file in files if full and not file.size), None)
     if empty is not None:

@@ -39,7 +39,7 @@ def collect_plain(spark: SparkSession, table: Table, schema: T.StructType) -> bo
     schema : StructType
         As Spark opened it.
     """
-    options = {name.lower(): str(value) for name, value in table.options.items()}
+    options = {name.lower(): value for name, value in table.option_texts.items()}
     separator = options.get("sep", options.get("delimiter", ",")).encode()
     files = object_files(table, key="table") if in_object_store(table) else local_files(table)
     if (

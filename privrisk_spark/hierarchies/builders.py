@@ -63,7 +63,7 @@ def _listed_steps(value: object) -> object:
 
 
 def _true_is_empty(value: object) -> object:
-    if value is True:
+    if value is True or (isinstance(value, str) and value.lower() in ("true", "yes", "on")):
         return {}
     if not isinstance(value, Mapping | Flat):
         raise ValueError("must be true or a mapping with values")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from privrisk_spark.hierarchies.paths import (
     refuse_equal_labels,
     two_places,
 )
+from privrisk_spark.hierarchies.yaml_texts import load_json, load_yaml, scalar_text
 from privrisk_spark.storage.whole_files import contents
 
 _REMEDY = "give one of them another label, or write labels: qualify, which puts the label above before it"
@@ -165,11 +165,11 @@ def read_tree(path: str | Path, *, attribute: str, root: str = ROOT, qualify: bo
     where = message_head(attribute, path)
     text = _read_text(path, where)
     try:
-        tree = _load_json(text) if Path(path).suffix.lower() == ".json" else _load_yaml(text)
+        tree = load_json(text) if Path(path).suffix.lower() == ".json" else load_yaml(text)
     except RecursionError:
         raise HierarchyError(f"{where}: the tree is nested too deeply; at most {MAX_HEIGHT} levels.") from None
-    except HierarchyError as error:
-        raise HierarchyError(f"{where}: {error}") from error
+    except ValueError as error:
+        raise HierarchyError(f"{where}: {error}.") from error
     return paths_of_tree(tree, attribute, root, source=path, qualify=qualify)
 
 
@@ -207,7 +207,7 @@ def paths_of_tree(
     Raises
     ------
     HierarchyError
-        Not a mapping, empty inner node, list in a list, true/false/null as a label, a leaf given twice or
+        Not a mapping, empty inner node, list in a list, null as a label, a leaf given twice or
         with two parents, the root label below the root, a node that contains itself, more than `MAX_HEIGHT`
         levels or `MAX_LEAVES` leaves.
     """
@@ -228,11 +228,11 @@ def paths_of_tree(
     open_nodes: set[int] = set()
 
     def text_of(scalar: object, above: LeafPath) -> str:
-        if scalar is None or isinstance(scalar, bool | bytes):
+        label = scalar_text(scalar)
+        if label is None:
             raise HierarchyError(
                 f"{where}: under {branch_text(above, root)} a label reads as {scalar!r}; write it in quotes."
             )
-        label = str(scalar)
         if not label.strip():
             raise HierarchyError(f"{where}: under {branch_text(above, root)} a label is empty.")
         return label
@@ -298,57 +298,3 @@ def _read_text(path: str | Path, where: str) -> str:
         raise HierarchyError(
             f"{where}, line {line}, byte {byte}: not UTF-8 (0x{data[error.start]:02x}); save it as UTF-8."
         ) from error
-
-
-def _load_json(text: str) -> Any:
-    """Parse JSON, refusing a key given twice."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        seen: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in seen:
-                raise HierarchyError(f"key '{key}' is given twice in one mapping; the first would be lost.")
-            seen[key] = value
-        return seen
-
-    try:
-        return json.loads(text, object_pairs_hook=unique)
-    except json.JSONDecodeError as error:
-        raise HierarchyError(f"line {error.lineno}: not readable as JSON ({error.msg}).") from error
-
-
-def _load_yaml(text: str) -> Any:
-    """Parse YAML safely, refusing a key given twice."""
-    import yaml  # only a tree file needs it
-
-    try:
-        top = yaml.compose(text, Loader=yaml.SafeLoader)
-        todo, seen = ([] if top is None else [top]), set[int]()
-        while todo:
-            node = todo.pop()
-            if id(node) in seen or isinstance(node, yaml.ScalarNode):
-                continue
-            seen.add(id(node))
-            if isinstance(node, yaml.SequenceNode):
-                todo.extend(node.value)
-                continue
-            keys = set[tuple[str, str]]()
-            for key, value in node.value:
-                todo.append(value)
-                if isinstance(key, yaml.ScalarNode):
-                    if (key.tag, key.value) in keys:
-                        raise HierarchyError(
-                            f"line {key.start_mark.line + 1}: key '{key.value}' is given twice in one "
-                            "mapping; the first would be lost."
-                        )
-                    keys.add((key.tag, key.value))
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f"line {mark.line + 1}: "
-        problem = getattr(error, "problem", None) or "the text is malformed"
-        raise HierarchyError(f"{line}not readable as YAML ({problem}).") from error
-    except ValueError as error:
-        if isinstance(error, HierarchyError):
-            raise
-        raise HierarchyError(f"not readable as YAML ({error}).") from error

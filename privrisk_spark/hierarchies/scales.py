@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from abc import abstractmethod
 from bisect import bisect_right
@@ -30,10 +31,16 @@ from privrisk_spark.hierarchies.text import Builder, Label, Some
 
 
 def no_truth(value: object) -> object:
-    """Refuse true and false where a number belongs: Python counts them as 1 and 0."""
+    """Refuse true and false where a number belongs: Python counts them as 1 and 0. Read YAML's forms of numbers."""
     if isinstance(value, bool):
         raise ValueError("must be a number, not true or false")
-    return value
+    if not isinstance(value, str):
+        return value
+    return int(value, 16) if _HEXADECIMAL.fullmatch(value) else _INFINITE.get(value.lower(), value)
+
+
+_HEXADECIMAL = re.compile("[+-]?0x[0-9a-fA-F]+")
+_INFINITE = {".inf": math.inf, "+.inf": math.inf, "-.inf": -math.inf, ".nan": math.nan}
 
 
 def _plain(number: Decimal) -> int | float | str:

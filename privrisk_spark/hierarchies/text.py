@@ -10,7 +10,6 @@ decided here.
 
 from __future__ import annotations
 
-import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -38,6 +37,7 @@ from privrisk_spark.errors import HierarchyError, listing
 from privrisk_spark.hierarchies.files import paths_of_tree, read_arx, read_tree
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, ROOT
 from privrisk_spark.hierarchies.paths import MAX_HEIGHT, LeafPath
+from privrisk_spark.hierarchies.yaml_texts import scalar_text
 from privrisk_spark.storage.locations import AbsolutePath
 
 
@@ -58,10 +58,11 @@ PathText = Annotated[str, Field(min_length=1), AfterValidator(AbsolutePath.of), 
 
 
 def _text(value: object) -> object:
-    """Turn a YAML scalar that is plainly a label into text; leave the rest for pydantic to refuse."""
-    if isinstance(value, bool) or value is None:
-        raise ValueError(f"a label must be text; {value!r} is not, so write it in quotes")
-    return str(value) if isinstance(value, int | float | dt.date) else value
+    """Turn a scalar into its text; leave the rest for pydantic to refuse."""
+    if value is None:
+        raise ValueError("a label must be text; null is not, so write it in quotes")
+    text = scalar_text(value)
+    return value if text is None else text
 
 
 def _filled(value: object) -> object:
@@ -73,11 +74,9 @@ def _filled(value: object) -> object:
 
 _T = TypeVar("_T")
 Some = Annotated[tuple[_T, ...], BeforeValidator(_filled), Field(json_schema_extra={"minItems": 1})]
-Label = Annotated[
-    str,
-    BeforeValidator(_text, json_schema_input_type=str | int | float),
-    Field(min_length=1),
-]
+Written = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | int | float | bool)]
+"""A scalar by its text as it is written."""
+Label = Annotated[Written, Field(min_length=1)]
 
 
 class Builder(BaseModel, ABC):
@@ -174,7 +173,7 @@ class FileHierarchy(_Written):
     understands: ClassVar[str] = "a value in the first column of the file"
 
     file: PathText = Field(description="CSV file in UTF-8, one row `leaf;level 1;…;*` per value.")
-    separator: str = Field(";", pattern=r'^[^"\r\n]$', description="The character between cells.")
+    separator: Written = Field(";", pattern=r'^[^"\r\n]$', description="The character between cells.")
 
     def paths(self, attribute: str) -> list[LeafPath]:
         """Read the file; see :func:`privrisk_spark.hierarchies.files.read_arx`."""
@@ -227,9 +226,9 @@ class Mask(Builder):
 
     side: Literal["right", "left"] = Field("right", alias="from", description="The end that is masked first.")
     steps: int = Field(ge=1, lt=MAX_HEIGHT, strict=True, description="Most masked levels, one character each.")
-    character: str = Field("*", min_length=1, max_length=1, description="What stands for a masked character.")
+    character: Written = Field("*", min_length=1, max_length=1, description="What stands for a masked character.")
     length: int | None = Field(None, ge=1, strict=True, description="Characters every value must have.")
-    domain: Some[str] | None = Field(
+    domain: Some[Written] | None = Field(
         None, max_length=MAX_LEAVES, description="All values there may be; declares the leaves."
     )
 

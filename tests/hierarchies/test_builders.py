@@ -176,7 +176,7 @@ def test_schema_is_published_with_every_key_described() -> None:
         ({"mask": {"steps": 1, "side": "left"}}, "hierarchy.mask.side", "not permitted"),
         ({"mask": {"steps": 1, "character": "**"}}, "hierarchy.mask.character", "at most 1 character"),
         (
-            {"mask": {"steps": 1, "domain": [47906]}},
+            {"mask": {"steps": 1, "domain": [[47906]]}},
             "hierarchy.mask.domain.0",
             "string",
         ),  # 02139 would be octal
@@ -210,7 +210,7 @@ def test_schema_is_published_with_every_key_described() -> None:
         ),
         ({"order": {"values": [], "fanouts": [2]}}, "hierarchy.order.values", "at least one item"),
         ({"order": {"values": ["a", "a"], "fanouts": [2]}}, "hierarchy.order.values", "'a' is listed twice"),
-        ({"order": {"values": [False], "fanouts": [2]}}, "hierarchy.order.values.0", "write it in quotes"),
+        ({"order": {"values": [None], "fanouts": [2]}}, "hierarchy.order.values.0", "write it in quotes"),
         ({"flat": False}, "hierarchy.flat", "must be true or a mapping"),
         (
             {"flat": {"values": ["a", "*"]}},

@@ -346,9 +346,8 @@ SHARED = ["a", "b"]
         ({"N": ["a"], "S": ["a"]}, "value 'a' has two parents 'N' and 'S'"),
         ({"N": SHARED, "S": SHARED}, "value 'a' has two parents 'N' and 'S'"),
         ({"N": [["a"]]}, r"under '\* > N' a list stands in a list"),
-        ({"N": [True]}, r"under '\* > N' a label reads as True; write it in quotes"),
-        ({"N": [None]}, r"under '\* > N' a label reads as None"),
-        ({False: ["a"]}, r"under '\*' a label reads as False"),
+        ({"N": [None]}, r"under '\* > N' a label reads as None; write it in quotes"),
+        ({None: ["a"]}, r"under '\*' a label reads as None"),
         ({"N": [""]}, r"under '\* > N' a label is empty"),
         ({"N": {"*": ["a"]}}, r"the root label '\*' may not stand below the root"),
         ({"N": ["a", "*"]}, r"the root label '\*' may not stand below the root"),
@@ -377,21 +376,43 @@ def test_read_tree_yaml_and_json(tmp_path: Path) -> None:
     assert read_tree(json_file, attribute="r") == want
 
 
+ODD = [
+    "010", "01.10", "12:30", "1_000", "0x1F", "NO", "yes", "True", "true", "false", "1e3", "1.0e+3", "1.10", "1.0",
+    "10", "1", "01", "-0", "+5", ".5", "5.", "2020-1-5", "2020-13-45", "2001-01-01 10:00:00", ".inf",
+    "0b1", "0o7", "=", "1:2",
+]  # fmt: skip
+"""Scalars that YAML 1.1 reads as numbers, dates or truth values, some of them as equal ones."""
+
+
+def test_read_tree_of_scalars_without_quotes_keeps_their_texts(tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text("".join(f"{text}: [{text}x]\n" for text in ODD))
+    assert read_tree(path, attribute="r") == [(f"{text}x", text) for text in ODD]
+    path.write_text(f"N: [{', '.join(ODD)}]\n")
+    assert read_tree(path, attribute="r") == [(text, "N") for text in ODD]
+    numbers = ["10", "1.10", "1e3", "-0", "true"]
+    path = tmp_path / "t.json"
+    path.write_text(f'{{"N": [{", ".join(numbers)}]}}')
+    assert [leaf for leaf, _ in read_tree(path, attribute="r")] == numbers
+
+
 LAUGHS = "a0: &a0 [x, y]\n" + "".join(f"a{i}: &a{i} {{p: *a{i - 1}, q: *a{i - 1}}}\n" for i in range(1, 60))
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("t.yaml", "N: &n [a, {x: *n}]\n", "contains itself"),
-        ("t.yaml", "&top\nN: *top\n", "contains itself"),
-        ("t.yaml", LAUGHS, "two parents"),
-        ("t.yaml", "N: [a]\nS: [b]\nN: [c]\n", "line 3: key 'N' is given twice"),
-        ("t.yaml", "*:\n  N: [a]\n", "line 1: not readable as YAML"),  # an unquoted * is an alias
-        ("t.yaml", "N: [a\n", "not readable as YAML"),
-        ("t.yaml", "N: !!python/object/apply:os.getcwd []\n", "not readable as YAML"),
-        ("t.yaml", "N: [2020-13-45]\n", "not readable as YAML"),
-        ("t.yaml", "N: [no]\n", "reads as False; write it in quotes"),
+        ("t.yaml", "N: &n [a, {x: *n}]\n", "stands for something it is itself a part of"),
+        ("t.yaml", "&top\nN: *top\n", "stands for something it is itself a part of"),
+        ("t.yaml", LAUGHS, "more than 4,000,000 values"),
+        ("t.yaml", "N: &n [a]\nS: *n\n", "two parents"),
+        ("t.yaml", "N: [a]\nS: [b]\nN: [c]\n", "line 3, column 1: the key 'N' is given twice"),
+        ("t.yaml", "01: [a]\n'01': [b]\n", "the key '01' is given twice"),
+        ("t.yaml", "*:\n  N: [a]\n", "line 1, column 2: expected alphabetic"),  # an unquoted * is an alias
+        ("t.yaml", "N: [a\n", "expected ',' or ']'"),
+        ("t.yaml", "N: !!python/object/apply:os.getcwd []\n", "could not determine a constructor"),
+        ("t.yaml", "N: [null]\n", "reads as None; write it in quotes"),
+        ("t.yaml", "~: [a]\n", "the key '~' is not read as text; write it in quotes"),
         ("t.yaml", "", "a tree must be a mapping"),
         ("t.yaml", "[a, b]", "a tree must be a mapping"),
         ("t.yaml", "[" * 5000, "nested too deeply"),

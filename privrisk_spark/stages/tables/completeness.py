@@ -134,7 +134,7 @@ def _collect_damaged(spark: SparkSession, table: Table, frame: DataFrame, key: s
         rows = csv_lines_frame(spark, table, key=key, damaged=damaged)
     else:
         taken = {"mode", "columnnameofcorruptrecord", "inferschema", "enforceschema"}
-        options = {name: str(value) for name, value in table.options.items() if name.lower() not in taken}
+        options = {name: value for name, value in table.option_texts.items() if name.lower() not in taken}
         options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": damaged}
         schema = T.StructType([*frame.schema.fields, T.StructField(damaged, T.StringType())])
         rows = spark.read.format(table.format).options(**options).schema(schema).load(path_for_spark(spark, table))

@@ -110,7 +110,7 @@ def read(
         elif not private:  # lines that are too long are no rows there, to Spark's reader alone
             frame = csv_lines_frame(spark, table, key=key)
         if frame is None:
-            options = {name: str(value) for name, value in table.options.items()}
+            options = table.option_texts
             if private and table.format.lower() == "csv":
                 options |= _LINE_BY_LINE
             frame = spark.read.format(table.format).options(**options).load(path_for_spark(spark, table))
