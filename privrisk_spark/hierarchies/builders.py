@@ -41,6 +41,10 @@ class _Keyed(Builder):
         """Order as the rule does."""
         return self.rule.sort_key(value)
 
+    def remedy(self) -> str:
+        """Return what the rule says."""
+        return self.rule.remedy()
+
     def level_names(self) -> tuple[str, ...]:
         """Return the rule's names of levels."""
         return self.rule.level_names()
@@ -191,9 +195,9 @@ def build(
     numbers = numbers or rule.numbers
     names = rule.level_names()
     if rule.public:
-        paths = rule.paths(attribute)
-        _refuse_equal_labels(attribute, paths, public=True)
-        return Hierarchy.from_paths(attribute, paths, null_leaf=null_leaf, steps=names, numbers=numbers)
+        paths, root = rule.rooted_paths(attribute)
+        _refuse_equal_labels(attribute, paths, root, public=True)
+        return Hierarchy.from_paths(attribute, paths, root=root, null_leaf=null_leaf, steps=names, numbers=numbers)
     given = {equal_text(value) if numbers else value for value in values or ()}
     if not given:
         raise HierarchyError(
@@ -206,10 +210,10 @@ def build(
             f"hierarchy of '{attribute}': no value of the column is understood; it takes {rule.understands}."
         )
     paths = [understood[value] for value in sorted(understood, key=rule.sort_key)]
-    _refuse_equal_labels(attribute, paths, public=False)
+    _refuse_equal_labels(attribute, paths, ROOT, public=False)
     return Hierarchy.from_paths(attribute, paths, null_leaf=null_leaf, public=False, steps=names, numbers=numbers)
 
 
-def _refuse_equal_labels(attribute: str, paths: Sequence[LeafPath], *, public: bool) -> None:
+def _refuse_equal_labels(attribute: str, paths: Sequence[LeafPath], root: str, *, public: bool) -> None:
     remedy = "make the labels of groups differ" if public else "a value of the column is written like a generalized one"
-    refuse_equal_labels(paths, root=ROOT, where=lambda _: message_head(attribute), public=public, remedy=remedy)
+    refuse_equal_labels(paths, root=root, where=lambda _: message_head(attribute), public=public, remedy=remedy)

@@ -31,12 +31,13 @@ _REMEDY = "give one of them another label, or write labels: qualify, which puts 
 
 
 def read_arx(
-    path: str | Path, *, attribute: str, separator: str = ";", root: str = ROOT, qualify: bool = False
-) -> list[LeafPath]:
+    path: str | Path, *, attribute: str, separator: str = ";", qualify: bool = False
+) -> tuple[list[LeafPath], str]:
     """Read a hierarchy in the format of ARX: one row ``leaf;level 1;…;root`` per leaf.
 
-    UTF-8 with or without byte order mark; cells may be quoted; blank lines are passed over. A root label
-    repeated at the end of a row is a short branch of an unbalanced tree.
+    UTF-8 with or without byte order mark; cells may be quoted; blank lines are passed over. The root is the label at
+    the end of every row, such as ``*`` or ``*****``. If it is repeated at the end of a row, that row is a short branch
+    of an unbalanced tree.
 
     Parameters
     ----------
@@ -46,21 +47,21 @@ def read_arx(
         Name of the attribute, for messages.
     separator : str
         One character between cells.
-    root : str
-        Label of the root.
     qualify : bool
         Put the labels above before labels of several nodes, instead of refusing them.
 
     Returns
     -------
-    list of tuple of str
+    paths : list of tuple of str
         ``(leaf, parent, …)`` without the root, in file order; see :meth:`Hierarchy.from_paths`.
+    root : str
+        Label of the root.
 
     Raises
     ------
     HierarchyError
         Naming attribute, file and line: unreadable file, not UTF-8, bad quoting, no rows, ragged row, empty
-        cell, last column not the root, root followed by something else, a leaf given twice or with two
+        cell, several labels in the last column, root followed by something else, a leaf given twice or with two
         parents, two nodes of one label.
     """
     where = message_head(attribute, path)
@@ -94,11 +95,12 @@ def read_arx(
                 raise HierarchyError(
                     f"{where}, line {line}, column {column}: the cell is empty; a hierarchy may have no gaps."
                 )
+    root = rows[0][-1]
     tops = dict.fromkeys(row[-1] for row in rows)
-    if list(tops) != [root]:
+    if len(tops) > 1:
         wrong = next(line for row, line in zip(rows, lines, strict=True) if row[-1] != root)
         raise HierarchyError(
-            f"{where}, line {wrong}: the last column must be '{root}' in every row; "
+            f"{where}, line {wrong}: the last column must be the root's label in every row, such as '{ROOT}'; "
             f"found {len(tops)} different labels: {listing(list(tops))}."
         )
     paths: list[LeafPath] = []
@@ -118,7 +120,7 @@ def read_arx(
     refuse_equal_labels(
         paths, root=root, where=lambda index: f"{where}, line {lines[index]}", public=True, remedy=_REMEDY
     )
-    return paths
+    return paths, root
 
 
 def arx_text(paths: Sequence[LeafPath], *, separator: str = ";", root: str = ROOT) -> str:

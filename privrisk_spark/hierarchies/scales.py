@@ -103,6 +103,13 @@ class _Numbers(Builder):
         """True if a domain is declared."""
         return self.domain is not None
 
+    def remedy(self) -> str:
+        """Name the unit: a value between two steps of it is outside, although it is within the domain."""
+        if self.domain is None:
+            return "Make them numbers"
+        unit = show_number(self.unit)
+        return f"Widen domain, or set a unit below {unit} if values are between its steps, such as unit: 0.5"
+
     def declared(self) -> Sequence[str] | None:
         """Return every value of the domain as text, ascending."""
         if self.domain is None:

@@ -107,6 +107,10 @@ class Builder(BaseModel, ABC):
     def declared(self) -> Sequence[str] | None:
         """Return the leaves the policy declares, in order, or None if the data decide."""
 
+    def remedy(self) -> str:
+        """Return what to do with values that are not understood, for messages."""
+        return "Add them"
+
     def level_names(self) -> tuple[str, ...]:
         """Return names of the levels from 0 up, as far as the rule has any; see `Hierarchy.level_names`."""
         return ()
@@ -120,6 +124,10 @@ class Builder(BaseModel, ABC):
         """Return the path of every declared leaf; `attribute` is for messages."""
         found = [self.path(value) for value in self.declared() or ()]
         return [path for path in found if path is not None]
+
+    def rooted_paths(self, attribute: str) -> tuple[list[LeafPath], str]:
+        """Return :meth:`paths`, and the label of the root."""
+        return self.paths(attribute), ROOT
 
     def sort_key(self, value: str) -> Any:
         """Return what puts values into their canonical order: the text itself."""
@@ -168,14 +176,18 @@ class _Written(Builder):
 
 
 class FileHierarchy(_Written):
-    """Hierarchy in a file of ARX: one row ``leaf;level 1;…;*`` per value."""
+    """Hierarchy in a file of ARX: one row ``leaf;level 1;…;root`` per value."""
 
     understands: ClassVar[str] = "a value in the first column of the file"
 
-    file: PathText = Field(description="CSV file in UTF-8, one row `leaf;level 1;…;*` per value.")
+    file: PathText = Field(description="CSV file in UTF-8, one row `leaf;level 1;…;root` per value, all of one root.")
     separator: Written = Field(";", pattern=r'^[^"\r\n]$', description="The character between cells.")
 
     def paths(self, attribute: str) -> list[LeafPath]:
+        """Read the file."""
+        return self.rooted_paths(attribute)[0]
+
+    def rooted_paths(self, attribute: str) -> tuple[list[LeafPath], str]:
         """Read the file; see :func:`privrisk_spark.hierarchies.files.read_arx`."""
         return read_arx(self.file, attribute=attribute, separator=self.separator, qualify=self.labels == "qualify")
 

@@ -239,14 +239,15 @@ def arx(tmp_path: Path, text: str | bytes) -> Path:
 
 def test_read_arx(tmp_path: Path) -> None:
     text = '\ufeff"a;1";North;"say ""N""";*\r\nb;South;*;*\r\n\r\nc;*;*;*\r\n'
-    paths = read_arx(arx(tmp_path, text), attribute="city")
+    paths, root = read_arx(arx(tmp_path, text), attribute="city")
+    assert root == "*"
     assert paths == [("a;1", "North", 'say "N"'), ("b", "South"), ("c",)]
     assert Hierarchy.from_paths("city", paths).height == 3
 
 
 def test_read_arx_with_another_separator_and_root(tmp_path: Path) -> None:
     path = arx(tmp_path, "a,N,ANY\nb,N,ANY")
-    assert read_arx(path, attribute="a", separator=",", root="ANY") == [("a", "N"), ("b", "N")]
+    assert read_arx(path, attribute="a", separator=",") == ([("a", "N"), ("b", "N")], "ANY")
 
 
 @pytest.mark.parametrize(
@@ -266,9 +267,9 @@ def test_read_arx_with_another_separator_and_root(tmp_path: Path) -> None:
         ("a,N,*\nb,N,*\n", "line 1: a row must have at least a value and the root.*separator another"),
         (
             "a;N\nb;N\nc;S\n",
-            r"line 1: the last column must be '\*' in every row; found 2 different labels: N, S",
+            r"line 3: the last column must be the root's label in every row, such as '\*'; found 2 .* labels: N, S",
         ),
-        ("a;N;*\nb;N;ALL\n", r"line 2: the last column must be '\*'.*found 2 different labels: \*, ALL"),
+        ("a;N;*\nb;N;ALL\n", r"line 2: the last column must be the root's.*found 2 different labels: \*, ALL"),
         ('a;N;*\n"b"x;N;*\n', "line 2: not readable as CSV"),
         ('a;N;*\n"b;N;*\n', "not readable as CSV"),
         (b"a;N;*\nb\xe9;N;*\n", r"line 2, byte 2: not UTF-8 \(0xe9\)"),
@@ -436,7 +437,7 @@ def test_tree_file_refused_by_attribute_and_file(tmp_path: Path, name: str, text
 @needs_adult
 def test_adult_hierarchies() -> None:
     built = {
-        path.stem.removeprefix("adult_hierarchy_"): Hierarchy.from_paths("a", read_arx(path, attribute=path.stem))
+        path.stem.removeprefix("adult_hierarchy_"): Hierarchy.from_paths("a", read_arx(path, attribute=path.stem)[0])
         for path in ADULT.glob("adult_hierarchy_*.csv")
     }
     # Heights as counted by hand from the columns of the files (columns - 1).
@@ -471,7 +472,7 @@ def test_every_adult_record_encodes() -> None:
     columns = list(zip(*(line.split(";") for line in lines), strict=True))
     for name, *values in columns:
         path = ADULT / f"adult_hierarchy_{name}.csv"
-        h = Hierarchy.from_paths(name, read_arx(path, attribute=name))
+        h = Hierarchy.from_paths(name, read_arx(path, attribute=name)[0])
         assert (h.encode(values) >= 0).all()
 
 

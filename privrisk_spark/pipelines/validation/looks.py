@@ -234,7 +234,8 @@ def _covered(policy: Policy, name: str, coverage: Coverage | None) -> str:
         return f"; every value of {coverage.rows:,} rows is in it{missing}"
     if spec.unknown != "suppress":
         where = f"privrisk hierarchy check POLICY --column {name} --values shows them"
-        raise HierarchyError([outside_hierarchy(name, coverage.outside_values, coverage.outside_rows, where)])
+        outside = coverage.outside_values, coverage.outside_rows
+        raise HierarchyError([outside_hierarchy(name, spec.hierarchy, *outside, where)])
     return (
         f"; {coverage.outside_values:,} value(s) in {coverage.outside_rows:,} row(s) are not in it, and suppressed"
         f"{missing}"

@@ -13,6 +13,7 @@ from privrisk_spark.engine.csv_tables import write_csv
 from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.errors import Fault, HierarchyError, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.hierarchies.text import Builder
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.stages.tables.coverage import Held, strangers
@@ -51,19 +52,22 @@ def missing_forbidden(name: str, rows: int) -> Fault:
     return Fault(f"columns.{name}.nulls", f"{rule} 'suppress', 'own-value' or 'wildcard'")
 
 
-def outside_hierarchy(name: str, values: int, rows: int, where: str) -> Fault:
+def outside_hierarchy(name: str, hierarchy: Builder, values: int, rows: int, where: str) -> Fault:
     """Fault of a column with values outside its hierarchy.
 
     Parameters
     ----------
     name : str
+    hierarchy : Builder
+        As the policy declares it.
     values, rows : int
         How many, and in how many rows.
     where : str
         Where they can be looked at, as a clause.
     """
     rule = f"{values:,} value(s) in {rows:,} row(s) are not in the hierarchy; {where}"
-    return Fault(f"columns.{name}.hierarchy", f"{rule}. Add them, or set columns.{name}.unknown: suppress")
+    remedy = f"{hierarchy.remedy()}, or set columns.{name}.unknown: suppress"
+    return Fault(f"columns.{name}.hierarchy", f"{rule}. {remedy}")
 
 
 def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], int], *, listed_in: Path | str) -> None:
@@ -101,5 +105,6 @@ def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], 
     for name, spec in specs.items():
         if facts.unknown[name] and spec.unknown != "suppress":
             values = set_aside(name)
-            rule = outside_hierarchy(name, values, facts.unknown[name], f"they are listed in {listed_in}")
+            where = f"they are listed in {listed_in}"
+            rule = outside_hierarchy(name, spec.hierarchy, values, facts.unknown[name], where)
             raise HierarchyError([rule])
