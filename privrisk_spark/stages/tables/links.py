@@ -34,7 +34,8 @@ from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.linked import SLACK
 from privrisk_spark.policy.policy import LinkagePolicy, Policy
-from privrisk_spark.stages.tables.opening import LeafSource, collect_distinct_values, read
+from privrisk_spark.stages.tables.coverage import LeafSource, collect_distinct_values
+from privrisk_spark.stages.tables.opening import read
 
 LINKED_ID = "linked_id"
 
@@ -298,7 +299,7 @@ def _collect_added_hierarchies(opened: OpenLinks) -> dict[str, Hierarchy]:
     columns = opened.given.columns
     source = LeafSource(opened.given, opened.links, {name: added.column for name, added in columns.items()})
     undeclared = [name for name, added in columns.items() if not is_public(added.hierarchy)]
-    values = collect_distinct_values([source.narrow(undeclared)])
+    (values,) = collect_distinct_values([source.narrow(undeclared)])
     return {
         name: build(added.hierarchy, name, values=values.get(name), numbers=source.is_number(name))
         for name, added in columns.items()

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import sources
-from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.csv_lines import LONGEST_LINE, csv_lines_frame
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.failures import list_spark_errors
 from privrisk_spark.engine.lake_tables import lake_frame
 from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.engine.object_tables import files_frame, object_frame
-from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.source_files import (
     check_files,
     check_for_embedded,
@@ -33,15 +27,16 @@ from privrisk_spark.engine.source_files import (
     refuse_java_directory,
     refuse_others,
 )
-from privrisk_spark.engine.sources import as_texts, dictionary_of, plain_frame, scan, whole_rows, whole_rows_if_parsed
+from privrisk_spark.engine.sources import plain_frame, whole_rows, whole_rows_if_parsed
 from privrisk_spark.errors import EngineError, Fault, HierarchyError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
-from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, Hierarchy
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.dictionaries import entry_of, leaf_columns
 from privrisk_spark.planning.readings import readings_of, readings_of_dictionary
 from privrisk_spark.policy.dictionaries import DictionaryTable, Table
 from privrisk_spark.policy.policy import Insensitive, Policy
 from privrisk_spark.policy.secrets import without_credentials
+from privrisk_spark.stages.tables.coverage import LeafSource, collect_distinct_values, warn_of_mismatch
 from privrisk_spark.stages.tables.tidying import OpenTable, tidied
 
 _TEXT_TYPES = (
@@ -271,114 +266,6 @@ def _releasable(kind: T.DataType, *, nested: bool) -> bool:
     return isinstance(kind, (*_TEXT_TYPES, T.TimestampType, T.TimestampNTZType))
 
 
-@dataclass(frozen=True, eq=False)
-class LeafSource:
-    """Columns a hierarchy may take leaves from.
-
-    Attributes
-    ----------
-    table : Table or None
-        Of the policy, whose files tasks may read themselves; None for a frame that a caller gave.
-    frame : DataFrame
-        As Spark opened it.
-    columns : mapping of attribute to column
-    """
-
-    table: Table | None
-    frame: DataFrame
-    columns: Mapping[str, str]
-
-    def is_number(self, name: str) -> bool:
-        """Whether the column of an attribute holds numbers."""
-        return isinstance(self.frame.schema[self.columns[name]].dataType, T.NumericType)
-
-    def narrow(self, names: Sequence[str]) -> LeafSource:
-        """Return the source with fewer columns."""
-        return replace(self, columns={name: column for name, column in self.columns.items() if name in names})
-
-
-def collect_distinct_values(sources: Sequence[LeafSource]) -> dict[str, list[str]]:
-    """Collect the distinct values of columns whose hierarchies take their leaves from the data; one scan a source.
-
-    Parameters
-    ----------
-    sources : sequence of LeafSource
-
-    Returns
-    -------
-    dict of attribute to its distinct non-missing texts
-
-    Raises
-    ------
-    HierarchyError
-        If an attribute has more than :data:`MAX_LEAVES`.
-    SchemaError
-        In tasks: if a text is none.
-    """
-    found: dict[str, set[str]] = {}
-    for source in sources:
-        if not source.columns:
-            continue
-        # Only where tasks find more than the driver should take, they are told apart on the way to it.
-        found_in_tasks, most = _distinct_in_tasks(source, MAX_LEAVES + 1), len(source.columns) * MAX_LEAVES + 1
-        values = found_in_tasks.frame()
-        # No more than there are rows are found; to limit them is a shuffle.
-        few = found_in_tasks.read is not None and found_in_tasks.read <= MAX_LEAVES
-        table = (values if few else values.limit(most)).toArrow()
-        if table.num_rows == most:
-            table = values.distinct().limit(most).toArrow()
-        position = table.column("attribute").to_numpy()
-        texts = table.column("value").to_pandas().to_numpy()
-        for i, name in enumerate(source.columns):
-            found.setdefault(name, set()).update(texts[position == i])
-    for name, values_of in found.items():
-        if len(values_of) > MAX_LEAVES:
-            raise HierarchyError(
-                f"columns.{name}.hierarchy: its leaves come from the data, which holds more than {MAX_LEAVES:,} "
-                "distinct values; give a domain, or round the column first."
-            )
-    return {name: sorted(values_of) for name, values_of in found.items()}
-
-
-def _distinct_in_tasks(source: LeafSource, most: int) -> Batches:
-    """Pairs of attribute and text, each once a task; ``most`` of an attribute are too many wherever they are."""
-    names = list(source.columns.values())
-    aliases = [f"v{i}" for i in range(len(names))]
-    opened = scan(
-        source.table, source.frame, [Wanted(to, name, "text") for to, name in zip(aliases, names, strict=True)]
-    )
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        found = [pa.array([], pa.string()) for _ in names]
-        for table in tables:
-            for i, (alias, name) in enumerate(zip(aliases, names, strict=True)):
-                if len(found[i]) < most:
-                    new = _texts_that_occur(table.column(alias), name)
-                    found[i] = pc.unique(pa.concat_arrays([found[i], new]))[:most]
-        for i, texts in enumerate(found):
-            yield pa.table([pa.array(np.full(len(texts), i, dtype=np.int32)), texts], schema=_LEAVES_ARROW)
-
-    return opened.then(step, _LEAVES)
-
-
-def _texts_that_occur(column: pa.ChunkedArray, name: str) -> pa.Array:
-    """Distinct texts of a column, as Spark writes them; a file's dictionary may hold others."""
-    distinct, place = dictionary_of(column)
-    texts = as_texts(distinct.take(pc.unique(place).drop_null())).drop_null()
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid:
-        raise SchemaError(
-            f"columns.{name}: there are values whose bytes are no text in UTF-8; mend them, or write the table anew "
-            "from texts."
-        ) from None
-    return texts
-
-
-_LEAVES = T.StructType([T.StructField("attribute", T.IntegerType()), T.StructField("value", T.StringType())])
-_LEAVES_ARROW = pa.schema([("attribute", pa.int32()), ("value", pa.string())])
-
-
 def hierarchies_from_policy(
     policy: Policy, faults: list[Fault] | None = None, *, numbers: Collection[str] = ()
 ) -> dict[str, Hierarchy | None]:
@@ -426,6 +313,7 @@ def collect_hierarchies(
     *,
     given: bool = True,
     faults: list[Fault] | None = None,
+    warnings: list[str] | None = None,
 ) -> dict[str, Hierarchy]:
     """Build the hierarchy of every quasi-identifier, reading distinct values where the policy declares no domain.
 
@@ -440,6 +328,8 @@ def collect_hierarchies(
         Whether a caller gave the frame instead of the policy's table; then it is read by Spark alone.
     faults : list of Fault, optional
         Takes those of hierarchies that cannot be built, which are left out then.
+    warnings : list of str, optional
+        Takes a sentence for each column of a dictionary that holds almost no value of the table; they are logged too.
 
     Raises
     ------
@@ -457,7 +347,15 @@ def collect_hierarchies(
     numbers = {name for source in sources for name in source.columns if source.is_number(name)}
     ready = hierarchies_from_policy(policy, told, numbers=numbers)
     open_names = [name for name, hierarchy in ready.items() if hierarchy is None]
-    values = collect_distinct_values([source.narrow(open_names) for source in sources]) if open_names else {}
+    found = collect_distinct_values([source.narrow(open_names) for source in sources]) if open_names else []
+    values = {name: set().union(*(of.get(name, ()) for of in found)) for name in open_names}
+    if table is not None:
+        for (dictionary, _), of in zip(dictionaries or (), found[1:], strict=False):
+            key = next((one.key for one in policy.dictionaries if one.table is dictionary), "dictionary")
+            for name in of:
+                warn_of_mismatch(
+                    f"{key}.columns.{name}", found[0].get(name, set()), of[name], name in numbers, warnings
+                )
     built = {}
     for name, hierarchy in ready.items():
         if hierarchy is not None:

@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 
 from privrisk_spark.engine.value_codes import labels_of
 from privrisk_spark.planning.readings import readings_of
+from privrisk_spark.stages.tables import coverage
 from privrisk_spark.stages.tables.encode import encode, encode_dictionary
 from privrisk_spark.stages.tables.opening import collect_hierarchies
 from privrisk_spark.stages.tables.tidying import collect_values_read, tidied
@@ -107,3 +108,39 @@ def test_read_null_if_and_map_of_numbers_compare_numbers(spark: Any, form: str) 
         assert found[2:] == ["-5", "0"]
     (read,) = collect_values_read(opened)
     assert read.changed == {"null_if": 1, "map": 1}
+
+
+@pytest.mark.parametrize(
+    ("table", "other", "reason"),
+    [
+        ([str(n) for n in range(200)], [f"{n}.0" for n in range(200)], "Likely reason: decimals"),
+        ([f"{n:05}" for n in range(200)], [str(n) for n in range(300)], "Likely reason: leading zeros"),
+        ([f"{n:05}" for n in range(200)], list(range(300)), "Likely reason: leading zeros"),
+        (["Ulm", "Bonn"], ["ULM ", "BONN", "KIEL"], "Likely reason: case, or blanks"),
+        (["Ulm", "Bonn"], ["DE1", "DE2"], "Check that both columns mean the same"),
+        (["Ulm", "Bonn"], ["Ulm", "x", "y", "z"], None),
+        ([str(n) for n in range(200)], list(range(200)), None),
+        (list(range(200)), [f"{n}.0" for n in range(200)], None),
+        (["Ulm"], [], None),
+    ],
+)
+def test_collect_hierarchies_of_a_dictionary_that_matches_nothing_warns(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, table: list[Any], other: list[Any], reason: str | None
+) -> None:
+    policy = policy_of({"x": quasi(FLAT)}, dictionary={"kind": "table", "path": "in/other", "columns": {"x": "y"}})
+    frames = [
+        spark.createDataFrame(
+            [(value,) for value in of], f"{name} {'int' if of and isinstance(of[0], int) else 'string'}"
+        )
+        for name, of in (("x", table), ("y", other))
+    ]
+    logged: list[str] = []
+    monkeypatch.setattr(coverage.LOGGER, "warning", lambda form, *of: logged.append(form % of))
+    warnings: list[str] = []
+    collect_hierarchies(policy, frames[0], [(policy.dictionary, frames[1])], warnings=warnings)
+    assert warnings == logged
+    assert len(warnings) == (reason is not None)
+    for warning in warnings:
+        assert warning.startswith("dictionary.columns.x: only 0 of the dictionary's ")
+        assert str(reason) in warning
+        assert not {"Ulm", "DE1", "00007"} & set(warning.split())
