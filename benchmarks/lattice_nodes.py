@@ -144,7 +144,7 @@ def read(rows: int | None = None) -> Table:
     with path.open(encoding="utf-8", newline="") as file:
         names, *records = csv.reader(file, delimiter=";")
     hierarchies = tuple(
-        Hierarchy.from_paths(name, read_arx(home / f"adult_hierarchy_{name}.csv", attribute=name)) for name in names
+        Hierarchy.from_paths(name, read_arx(home / f"adult_hierarchy_{name}.csv", attribute=name)[0]) for name in names
     )
     columns = zip(*records, strict=True)
     codes = np.column_stack([h.encode(column) for h, column in zip(hierarchies, columns, strict=True)])

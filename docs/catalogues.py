@@ -56,6 +56,8 @@ def kind(schema: Schema, types: Mapping[str, Schema]) -> str:
         return f"[{name}](#{name.lower()})" if "properties" in types[name] else kind(types[name], types)
     for union in ("anyOf", "oneOf"):
         if union in schema:
+            if [one.get("type") for one in schema[union]] == ["string", "integer", "number", "boolean"]:
+                return "text"  # a scalar, which stays the text that is written
             return " or ".join(dict.fromkeys(kind(one, types) for one in schema[union]))
     if "const" in schema:
         return f"`{yaml_of(schema['const'])}`"

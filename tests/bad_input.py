@@ -192,7 +192,7 @@ KINDS = (
     Kind(
         "a hierarchy with two roots",
         2,
-        "the last column must be '*'",
+        "the last column must be the root's label in every row",
         written("city.csv", "Ulm;south;A\nBonn;north;B\nKiel;north;B\n"),
     ),
     Kind(

@@ -191,7 +191,7 @@ def _find_layout(table: Table, key: str) -> _Layout:
     files: Sequence[LineFile] = local_line_files(table) or object_files(table, key=key)
     where = f"{key}.path: '{files[0].root}'"
     refuse_unread(files, where)
-    dialect = parse_csv_dialect(table.options, f"{key}.options")
+    dialect = parse_csv_dialect(table.option_texts, f"{key}.options")
     for file in files:
         if file.name.endswith(_OTHERWISE_COMPRESSED):
             raise SchemaError(

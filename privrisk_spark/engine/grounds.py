@@ -7,7 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
+from privrisk_spark.engine.fingerprints import one_chunk
+from privrisk_spark.engine.number_texts import is_number
+from privrisk_spark.engine.schemas import NULL, UNKNOWN
 from privrisk_spark.engine.sources import as_texts
+from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.errors import HierarchyError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.kernels.arrays import IntArray
@@ -38,15 +42,16 @@ def grounds_of(asked: KAnonymityGuarantee, values: Mapping[str, pa.Array | pa.Ch
     for place, part in enumerate(asked.also):
         for one in part.given.values():
             if isinstance(one, TCloseness) and one.hierarchy is not None:
-                texts = as_texts(values[one.column]).cast(pa.string()).to_pylist()
-                there = [text for text in texts if text is not None]
-                tree = build(one.hierarchy, one.column, values=there, null_leaf=True)
-                outside = sum(text not in tree.code_of for text in there)
+                given = values[one.column]
+                given = one_chunk(given) if isinstance(given, pa.ChunkedArray) else given
+                there = as_texts(given).cast(pa.string()).drop_null().to_pylist()
+                tree = build(one.hierarchy, one.column, values=there, null_leaf=True, numbers=is_number(given.type))
+                codes = ValueCodes.of_leaves(tree).encoded(pa.chunked_array([given]))
+                outside = int(np.count_nonzero(codes == UNKNOWN))
                 if outside:
                     key = f"guarantee.also.{place}.t_closeness.hierarchy"
                     raise HierarchyError(f"{key}: {outside:,} distinct values of '{one.column}' are not in it.")
-                codes = [tree.n_leaves - 1 if text is None else tree.code_of[text] for text in texts]
-                found[place] = tree.ancestor[np.array(codes, dtype=np.int64)]
+                found[place] = tree.ancestor[np.where(codes == NULL, tree.n_leaves - 1, codes)]
     return found
 
 

@@ -8,11 +8,59 @@ from __future__ import annotations
 
 import math
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
+from privrisk_spark.hierarchies.numbers import equal_text
+
 INEXACT = (T.FloatType, T.DoubleType)
+
+
+def number_text(value: Column, kind: T.DataType) -> Column:
+    """Return the text of a value, of a whole number without decimals: ``10`` for 10, 10.0 and 10.00.
+
+    :func:`equal_texts` also takes away exponents, which numbers with decimals and very large ones may have here.
+
+    Parameters
+    ----------
+    value : Column
+    kind : DataType
+        Of the value.
+    """
+    text = exact_text(value, kind)
+    if isinstance(kind, INEXACT):
+        whole, most = value.try_cast("long"), 1e15 if isinstance(kind, T.DoubleType) else 1e7
+        return F.when((F.abs(value) < most) & (whole.cast(kind) == value), whole.cast("string")).otherwise(text)
+    if isinstance(kind, T.DecimalType):
+        return F.regexp_replace(F.regexp_replace(text, r"^(-?[0-9]+\.[0-9]*?)0+$", "$1"), r"\.$", "")
+    return text
+
+
+def equal_texts(values: pa.Array) -> pa.Array:
+    """Return the texts of numbers, or of texts that may be numbers, in which equal numbers are equal.
+
+    Parameters
+    ----------
+    values : pyarrow.Array
+        Of numbers of any type, or of strings; see :func:`privrisk_spark.hierarchies.numbers.equal_text`.
+    """
+    texts = values.cast(pa.string())
+    others = pc.match_substring_regex(texts, _OTHERWISE).fill_null(False)
+    if not pc.any(others).as_py():
+        return texts
+    return pc.replace_with_mask(texts, others, pa.array(map(equal_text, texts.filter(others).to_pylist()), pa.string()))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values of a type are numbers."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+_OTHERWISE = r"^[+.]|[0-9][.eE]|^-[0.]|^-?inf$"
+"""What a text may hold that is not written as :func:`equal_texts` writes it."""
 
 
 def exact_text(value: Column, kind: T.DataType) -> Column:
@@ -110,7 +158,9 @@ def plain_text(text: Column) -> Column:
     digits = F.replace(number, F.lit("."), F.lit(""))
     power = F.substring_index(text, "E", -1).try_cast("int")
     large = F.concat(
-        F.substring(F.rpad(digits, 31, "0"), F.lit(1), power + 1), F.lit("."), F.substring(digits, power + 2, F.lit(20))
+        F.substring(F.rpad(digits, 31, "0"), F.lit(1), power + 1),
+        F.lit("."),
+        F.substring(digits, power + 2, F.lit(20)),
     )
     small = F.concat(F.lit("0."), F.repeat(F.lit("0"), -power - 1), digits)
     written = F.when(power < -30, "0").when(power < 0, small).otherwise(large)

@@ -54,7 +54,7 @@ def object_files(table: Table, *, key: str) -> list[ObjectFile]:
         raise SchemaError([Fault(f"{key}.path", error.faults[0].rule)]) from None
     if not files:
         raise MissingError(f"{key}.path: '{location}' cannot be read as {table.format}: there is nothing there.")
-    options = {name.lower(): str(value).lower() for name, value in table.options.items()}
+    options = {name.lower(): value.lower() for name, value in table.option_texts.items()}
     full = table.format.lower() == "parquet" or options.get("header") == "true"
     empty = next((file for file in files if full and not file.size), None)
     if empty is not None:

@@ -258,7 +258,7 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
     if files is None:
         return None
     form = table.format.lower()
-    options = {name.lower(): str(value).lower() for name, value in table.options.items()}
+    options = {name.lower(): value.lower() for name, value in table.option_texts.items()}
     headed = form == "csv" and options.get("header") == "true"
     for file in files:
         _refuse_lost(file, f"{key}.path: '{table.path}': file {file.name}", empty=form in ("parquet", "orc") or headed)

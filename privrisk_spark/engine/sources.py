@@ -25,7 +25,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches, find_batches
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.lake_tables import lake_tasks
-from privrisk_spark.engine.number_texts import INEXACT, as_double, exact_text
+from privrisk_spark.engine.number_texts import INEXACT, as_double, equal_texts, number_text
 from privrisk_spark.engine.object_files import in_object_store, object_files, object_partitions
 from privrisk_spark.engine.parquet_types import read_footer
 from privrisk_spark.engine.partitions import partition_texts, partition_values, repeated
@@ -62,14 +62,9 @@ def column(name: str) -> Column:
     return F.col(f"`{quoted}`")
 
 
-def text(frame: DataFrame, name: str) -> Column:
-    """Text of a column, the form hierarchies are written in; NaN is missing."""
-    return text_of(column(name), frame.schema[name].dataType)
-
-
 def text_of(value: Column, kind: T.DataType) -> Column:
-    """Text of a value of a type; NaN is missing."""
-    return exact_text(present(value, kind), kind)
+    """Text of a value of a type, one for equal numbers of all types; NaN is missing."""
+    return number_text(present(value, kind), kind)
 
 
 def present(value: Column, kind: T.DataType) -> Column:
@@ -155,11 +150,17 @@ def scan(
         if made is not None:
             return _select_texts(made, wanted)
     chosen = {
-        "text": lambda name: text(frame, name),
+        "text": lambda name: _text_or_number(frame, name),
         "number": lambda name: as_double(column(name), frame.schema[name].dataType),
         "value": lambda name: present(column(name), frame.schema[name].dataType),
     }
     return Batches.of_frame(frame.select(*more, *[chosen[w.kind](w.name).alias(w.alias) for w in wanted]))
+
+
+def _text_or_number(frame: DataFrame, name: str) -> Column:
+    """Return a column of texts; numbers become texts in tasks (:func:`as_texts`)."""
+    kind = frame.schema[name].dataType
+    return present(column(name), kind) if isinstance(kind, T.NumericType) else text_of(column(name), kind)
 
 
 def _select_texts(rows: Batches, wanted: Sequence[Wanted]) -> Batches:
@@ -420,9 +421,11 @@ _DETAILED = "# Detailed Table Information"
 
 
 def as_texts(values: pa.Array) -> pa.Array:
-    """Texts of distinct values, as Spark writes them."""
+    """Texts of distinct values, as Spark writes them, but one for equal numbers of all types."""
     if pa.types.is_string(values.type):
         return values
+    if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
+        return equal_texts(values)
     texts = values.cast(pa.string())
     if pa.types.is_date32(values.type):
         late = pc.greater(values.cast(pa.int32()), _LAST_DAY)

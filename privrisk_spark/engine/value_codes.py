@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.number_texts import equal_texts, is_number
 from privrisk_spark.engine.sources import as_texts, dictionary_of
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import IntArray
@@ -26,22 +28,41 @@ class ValueCodes:
     texts : pa.Array of string
         Distinct.
     codes : ndarray of int32, shape (n,)
+    numbers : bool
+        Whether a text that is not among them means the number it is; a value of a column of numbers always does.
     """
 
     texts: pa.Array
     codes: IntArray
+    numbers: bool = False
 
     @classmethod
-    def of(cls, code_of: Mapping[str, int]) -> ValueCodes:
+    def of(cls, code_of: Mapping[str, int], *, numbers: bool = False) -> ValueCodes:
         """From a mapping of text to code."""
         codes = np.fromiter(code_of.values(), dtype=np.int32, count=len(code_of))
-        return cls(pa.array(list(code_of), pa.string()), codes)
+        return cls(pa.array(list(code_of), pa.string()), codes, numbers)
+
+    @classmethod
+    def of_leaves(cls, hierarchy: Hierarchy) -> ValueCodes:
+        """Of the leaves of a hierarchy."""
+        return cls.of(hierarchy.code_of, numbers=hierarchy.numbers)
+
+    @cached_property
+    def _as_numbers(self) -> pa.Array:
+        return equal_texts(self.texts)
+
+    def find(self, distinct: pa.Array) -> pa.Array:
+        """Return the place of each distinct value among the texts; null for one that is not there."""
+        texts = as_texts(distinct)
+        found = pc.index_in(texts, value_set=self.texts)
+        if found.null_count and (self.numbers or is_number(distinct.type)):
+            found = pc.coalesce(found, pc.index_in(equal_texts(texts), value_set=self._as_numbers))
+        return found
 
     def encoded(self, values: pa.ChunkedArray) -> IntArray:
         """Codes of a column: :data:`schemas.NULL` where it is missing, :data:`schemas.UNKNOWN` for no such text."""
         distinct, place = dictionary_of(values)
-        found = pc.index_in(as_texts(distinct), value_set=self.texts)
-        position = found.fill_null(-1).to_numpy(zero_copy_only=False)
+        position = self.find(distinct).fill_null(-1).to_numpy(zero_copy_only=False)
         # One more entry, for missing values.
         codes = np.full(len(position) + 1, schemas.NULL, dtype=np.int32)
         codes[:-1] = np.where(position >= 0, np.append(self.codes, schemas.UNKNOWN)[position], schemas.UNKNOWN)
@@ -150,4 +171,4 @@ def labels_of(hierarchy: Hierarchy) -> tuple[ValueCodes, int]:
             missing = node
         else:
             nodes.setdefault(label, node)
-    return ValueCodes.of(nodes), missing
+    return ValueCodes.of(nodes, numbers=hierarchy.numbers), missing

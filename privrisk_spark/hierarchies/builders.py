@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, WrapValidator
 
 from privrisk_spark.errors import HierarchyError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import ROOT, Hierarchy
+from privrisk_spark.hierarchies.numbers import equal_text
 from privrisk_spark.hierarchies.paths import LeafPath, message_head, refuse_equal_labels
 from privrisk_spark.hierarchies.scales import Cuts, Dates, DateStep, Widths
 from privrisk_spark.hierarchies.text import Builder, FileHierarchy, Flat, Mask, Order, TreeHierarchy
@@ -40,6 +41,10 @@ class _Keyed(Builder):
         """Order as the rule does."""
         return self.rule.sort_key(value)
 
+    def remedy(self) -> str:
+        """Return what the rule says."""
+        return self.rule.remedy()
+
     def level_names(self) -> tuple[str, ...]:
         """Return the rule's names of levels."""
         return self.rule.level_names()
@@ -62,7 +67,7 @@ def _listed_steps(value: object) -> object:
 
 
 def _true_is_empty(value: object) -> object:
-    if value is True:
+    if value is True or (isinstance(value, str) and value.lower() in ("true", "yes", "on")):
         return {}
     if not isinstance(value, Mapping | Flat):
         raise ValueError("must be true or a mapping with values")
@@ -151,7 +156,14 @@ def is_public(spec: Builder) -> bool:
     return spec.public
 
 
-def build(spec: Builder, attribute: str, *, values: Iterable[str] | None = None, null_leaf: bool = False) -> Hierarchy:
+def build(
+    spec: Builder,
+    attribute: str,
+    *,
+    values: Iterable[str] | None = None,
+    null_leaf: bool = False,
+    numbers: bool = False,
+) -> Hierarchy:
     """Build the hierarchy of an attribute.
 
     Parameters
@@ -166,6 +178,8 @@ def build(spec: Builder, attribute: str, *, values: Iterable[str] | None = None,
         one set of values always gives one numbering.
     null_leaf : bool
         Add a leaf for null.
+    numbers : bool
+        Whether a column holds numbers. Then, and if the rule is one of numbers, all texts of one number are one value.
 
     Returns
     -------
@@ -178,11 +192,13 @@ def build(spec: Builder, attribute: str, *, values: Iterable[str] | None = None,
         The file or tree is refused, there is no value or none is understood, or there are more than `MAX_LEAVES`.
     """
     rule = spec.rule if isinstance(spec, _Keyed) else spec
+    numbers = numbers or rule.numbers
+    names = rule.level_names()
     if rule.public:
-        paths = rule.paths(attribute)
-        _refuse_equal_labels(attribute, paths, public=True)
-        return Hierarchy.from_paths(attribute, paths, null_leaf=null_leaf, steps=rule.level_names())
-    given = set(values or ())
+        paths, root = rule.rooted_paths(attribute)
+        _refuse_equal_labels(attribute, paths, root, public=True)
+        return Hierarchy.from_paths(attribute, paths, root=root, null_leaf=null_leaf, steps=names, numbers=numbers)
+    given = {equal_text(value) if numbers else value for value in values or ()}
     if not given:
         raise HierarchyError(
             f"hierarchy of '{attribute}': no value of the column is there, every one is missing, and the leaves were "
@@ -194,10 +210,10 @@ def build(spec: Builder, attribute: str, *, values: Iterable[str] | None = None,
             f"hierarchy of '{attribute}': no value of the column is understood; it takes {rule.understands}."
         )
     paths = [understood[value] for value in sorted(understood, key=rule.sort_key)]
-    _refuse_equal_labels(attribute, paths, public=False)
-    return Hierarchy.from_paths(attribute, paths, null_leaf=null_leaf, public=False, steps=rule.level_names())
+    _refuse_equal_labels(attribute, paths, ROOT, public=False)
+    return Hierarchy.from_paths(attribute, paths, null_leaf=null_leaf, public=False, steps=names, numbers=numbers)
 
 
-def _refuse_equal_labels(attribute: str, paths: Sequence[LeafPath], *, public: bool) -> None:
+def _refuse_equal_labels(attribute: str, paths: Sequence[LeafPath], root: str, *, public: bool) -> None:
     remedy = "make the labels of groups differ" if public else "a value of the column is written like a generalized one"
-    refuse_equal_labels(paths, root=ROOT, where=lambda _: message_head(attribute), public=public, remedy=remedy)
+    refuse_equal_labels(paths, root=root, where=lambda _: message_head(attribute), public=public, remedy=remedy)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,18 +24,20 @@ from privrisk_spark.hierarchies.paths import (
     refuse_equal_labels,
     two_places,
 )
+from privrisk_spark.hierarchies.yaml_texts import load_json, load_yaml, scalar_text
 from privrisk_spark.storage.whole_files import contents
 
 _REMEDY = "give one of them another label, or write labels: qualify, which puts the label above before it"
 
 
 def read_arx(
-    path: str | Path, *, attribute: str, separator: str = ";", root: str = ROOT, qualify: bool = False
-) -> list[LeafPath]:
+    path: str | Path, *, attribute: str, separator: str = ";", qualify: bool = False
+) -> tuple[list[LeafPath], str]:
     """Read a hierarchy in the format of ARX: one row ``leaf;level 1;…;root`` per leaf.
 
-    UTF-8 with or without byte order mark; cells may be quoted; blank lines are passed over. A root label
-    repeated at the end of a row is a short branch of an unbalanced tree.
+    UTF-8 with or without byte order mark; cells may be quoted; blank lines are passed over. The root is the label at
+    the end of every row, such as ``*`` or ``*****``. If it is repeated at the end of a row, that row is a short branch
+    of an unbalanced tree.
 
     Parameters
     ----------
@@ -46,21 +47,21 @@ def read_arx(
         Name of the attribute, for messages.
     separator : str
         One character between cells.
-    root : str
-        Label of the root.
     qualify : bool
         Put the labels above before labels of several nodes, instead of refusing them.
 
     Returns
     -------
-    list of tuple of str
+    paths : list of tuple of str
         ``(leaf, parent, …)`` without the root, in file order; see :meth:`Hierarchy.from_paths`.
+    root : str
+        Label of the root.
 
     Raises
     ------
     HierarchyError
         Naming attribute, file and line: unreadable file, not UTF-8, bad quoting, no rows, ragged row, empty
-        cell, last column not the root, root followed by something else, a leaf given twice or with two
+        cell, several labels in the last column, root followed by something else, a leaf given twice or with two
         parents, two nodes of one label.
     """
     where = message_head(attribute, path)
@@ -94,11 +95,12 @@ def read_arx(
                 raise HierarchyError(
                     f"{where}, line {line}, column {column}: the cell is empty; a hierarchy may have no gaps."
                 )
+    root = rows[0][-1]
     tops = dict.fromkeys(row[-1] for row in rows)
-    if list(tops) != [root]:
+    if len(tops) > 1:
         wrong = next(line for row, line in zip(rows, lines, strict=True) if row[-1] != root)
         raise HierarchyError(
-            f"{where}, line {wrong}: the last column must be '{root}' in every row; "
+            f"{where}, line {wrong}: the last column must be the root's label in every row, such as '{ROOT}'; "
             f"found {len(tops)} different labels: {listing(list(tops))}."
         )
     paths: list[LeafPath] = []
@@ -118,7 +120,7 @@ def read_arx(
     refuse_equal_labels(
         paths, root=root, where=lambda index: f"{where}, line {lines[index]}", public=True, remedy=_REMEDY
     )
-    return paths
+    return paths, root
 
 
 def arx_text(paths: Sequence[LeafPath], *, separator: str = ";", root: str = ROOT) -> str:
@@ -165,11 +167,11 @@ def read_tree(path: str | Path, *, attribute: str, root: str = ROOT, qualify: bo
     where = message_head(attribute, path)
     text = _read_text(path, where)
     try:
-        tree = _load_json(text) if Path(path).suffix.lower() == ".json" else _load_yaml(text)
+        tree = load_json(text) if Path(path).suffix.lower() == ".json" else load_yaml(text)
     except RecursionError:
         raise HierarchyError(f"{where}: the tree is nested too deeply; at most {MAX_HEIGHT} levels.") from None
-    except HierarchyError as error:
-        raise HierarchyError(f"{where}: {error}") from error
+    except ValueError as error:
+        raise HierarchyError(f"{where}: {error}.") from error
     return paths_of_tree(tree, attribute, root, source=path, qualify=qualify)
 
 
@@ -207,7 +209,7 @@ def paths_of_tree(
     Raises
     ------
     HierarchyError
-        Not a mapping, empty inner node, list in a list, true/false/null as a label, a leaf given twice or
+        Not a mapping, empty inner node, list in a list, null as a label, a leaf given twice or
         with two parents, the root label below the root, a node that contains itself, more than `MAX_HEIGHT`
         levels or `MAX_LEAVES` leaves.
     """
@@ -228,11 +230,11 @@ def paths_of_tree(
     open_nodes: set[int] = set()
 
     def text_of(scalar: object, above: LeafPath) -> str:
-        if scalar is None or isinstance(scalar, bool | bytes):
+        label = scalar_text(scalar)
+        if label is None:
             raise HierarchyError(
                 f"{where}: under {branch_text(above, root)} a label reads as {scalar!r}; write it in quotes."
             )
-        label = str(scalar)
         if not label.strip():
             raise HierarchyError(f"{where}: under {branch_text(above, root)} a label is empty.")
         return label
@@ -298,57 +300,3 @@ def _read_text(path: str | Path, where: str) -> str:
         raise HierarchyError(
             f"{where}, line {line}, byte {byte}: not UTF-8 (0x{data[error.start]:02x}); save it as UTF-8."
         ) from error
-
-
-def _load_json(text: str) -> Any:
-    """Parse JSON, refusing a key given twice."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        seen: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in seen:
-                raise HierarchyError(f"key '{key}' is given twice in one mapping; the first would be lost.")
-            seen[key] = value
-        return seen
-
-    try:
-        return json.loads(text, object_pairs_hook=unique)
-    except json.JSONDecodeError as error:
-        raise HierarchyError(f"line {error.lineno}: not readable as JSON ({error.msg}).") from error
-
-
-def _load_yaml(text: str) -> Any:
-    """Parse YAML safely, refusing a key given twice."""
-    import yaml  # only a tree file needs it
-
-    try:
-        top = yaml.compose(text, Loader=yaml.SafeLoader)
-        todo, seen = ([] if top is None else [top]), set[int]()
-        while todo:
-            node = todo.pop()
-            if id(node) in seen or isinstance(node, yaml.ScalarNode):
-                continue
-            seen.add(id(node))
-            if isinstance(node, yaml.SequenceNode):
-                todo.extend(node.value)
-                continue
-            keys = set[tuple[str, str]]()
-            for key, value in node.value:
-                todo.append(value)
-                if isinstance(key, yaml.ScalarNode):
-                    if (key.tag, key.value) in keys:
-                        raise HierarchyError(
-                            f"line {key.start_mark.line + 1}: key '{key.value}' is given twice in one "
-                            "mapping; the first would be lost."
-                        )
-                    keys.add((key.tag, key.value))
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f"line {mark.line + 1}: "
-        problem = getattr(error, "problem", None) or "the text is malformed"
-        raise HierarchyError(f"{line}not readable as YAML ({problem}).") from error
-    except ValueError as error:
-        if isinstance(error, HierarchyError):
-            raise
-        raise HierarchyError(f"not readable as YAML ({error}).") from error

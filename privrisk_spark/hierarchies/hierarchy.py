@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privrisk_spark.errors import HierarchyError, listing, nearest
+from privrisk_spark.hierarchies.numbers import equal_text
 from privrisk_spark.hierarchies.paths import MAX_HEIGHT, LeafPath, message_head, refuse_clashes
 
 IntArray = NDArray[np.int32]
@@ -59,6 +60,9 @@ class Hierarchy:
         True if the labels come from the policy, so that a message may name them; False if from records.
     steps : tuple of str
         Names of the levels from 0 up, where who made it knows any; see :attr:`level_names`. No number depends on them.
+    numbers : bool
+        Whether leaves are numbers, which are looked up as such; see
+        :func:`privrisk_spark.hierarchies.numbers.equal_text`.
 
     Raises
     ------
@@ -72,6 +76,7 @@ class Hierarchy:
     n_leaves: int
     public: bool = True
     steps: tuple[str, ...] = ()
+    numbers: bool = False
 
     def __post_init__(self) -> None:
         parent = _frozen(np.array(self.parent, dtype=np.int32))
@@ -108,6 +113,7 @@ class Hierarchy:
         null_leaf: bool = False,
         public: bool = True,
         steps: tuple[str, ...] = (),
+        numbers: bool = False,
     ) -> Hierarchy:
         """Return the hierarchy given by one path per leaf.
 
@@ -128,6 +134,8 @@ class Hierarchy:
             Whether messages may name labels.
         steps : tuple of str
             Names of the levels from 0 up, where there are any.
+        numbers : bool
+            Whether leaves are numbers.
 
         Returns
         -------
@@ -195,7 +203,7 @@ class Hierarchy:
         final[order] = np.arange(n_leaves, n_leaves + order.size)
         parent = final[np.concatenate([np.array(leaf_parent), np.array(inner_parent)[order]])]
         labels = (*leaf_label, *(inner_label[node] for node in order.tolist()))
-        return cls(attribute, labels, parent.astype(np.int32), n_leaves, public, steps)
+        return cls(attribute, labels, parent.astype(np.int32), n_leaves, public, steps, numbers)
 
     @property
     def n_nodes(self) -> int:
@@ -342,9 +350,15 @@ class Hierarchy:
         ndarray of int32, shape (len(values),)
             Leaf code; `code_of_null` for None; -1 for a value that is not a leaf.
         """
-        code: dict[str | None, int] = {None: self.code_of_null}
-        code.update(self.code_of)
-        return np.fromiter((code.get(value, -1) for value in values), dtype=np.int32, count=len(values))
+        code = self.code_of
+        by_number = {equal_text(label): code for label, code in code.items()} if self.numbers else {}
+
+        def find(value: str | None) -> int:
+            if value is None:
+                return self.code_of_null
+            return code[value] if value in code else by_number.get(equal_text(value), -1)
+
+        return np.fromiter(map(find, values), dtype=np.int32, count=len(values))
 
     def nodes_at_level(self, level: int) -> IntArray:
         """Return the different nodes reached from the leaves at a level, ascending.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
-from decimal import Context, Decimal, Inexact, InvalidOperation
+from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -24,20 +25,22 @@ from pydantic import (
 
 from privrisk_spark.errors import listing
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES
+from privrisk_spark.hierarchies.numbers import EXACT, equal_text, read_number, show_number
 from privrisk_spark.hierarchies.paths import MAX_HEIGHT, LeafPath
 from privrisk_spark.hierarchies.text import Builder, Label, Some
 
-# Numbers of the policy and of records are bounded below, so that no operation in this context ever rounds.
-_EXACT = Context(prec=300, traps=[Inexact, InvalidOperation])
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
-_LONGEST_NUMBER = 64
-
 
 def no_truth(value: object) -> object:
-    """Refuse true and false where a number belongs: Python counts them as 1 and 0."""
+    """Refuse true and false where a number belongs: Python counts them as 1 and 0. Read YAML's forms of numbers."""
     if isinstance(value, bool):
         raise ValueError("must be a number, not true or false")
-    return value
+    if not isinstance(value, str):
+        return value
+    return int(value, 16) if _HEXADECIMAL.fullmatch(value) else _INFINITE.get(value.lower(), value)
+
+
+_HEXADECIMAL = re.compile("[+-]?0x[0-9a-fA-F]+")
+_INFINITE = {".inf": math.inf, "+.inf": math.inf, "-.inf": -math.inf, ".nan": math.nan}
 
 
 def _plain(number: Decimal) -> int | float | str:
@@ -56,30 +59,16 @@ Number = Annotated[
 ]
 
 
-def _number(text: str) -> Decimal | None:
-    """Return the number a text stands for, exactly; None for inf, nan, anything else and absurd exponents."""
-    if len(text) > _LONGEST_NUMBER or _NUMBER.fullmatch(text) is None:
-        return None
-    number = Decimal(text)
-    if not number:
-        return Decimal(0)  # -0 and 0e999 are 0
-    return number if -_LONGEST_NUMBER <= number.adjusted() <= _LONGEST_NUMBER else None
-
-
-def _shown(number: Decimal) -> str:
-    """Return a number without exponent and trailing zeros."""
-    return format(number.normalize(_EXACT), "f") if number else "0"
-
-
 def _floor_divide(number: Decimal, divisor: Decimal) -> int:
     """Return the floor of a quotient, exactly."""
-    quotient = int(_EXACT.divide_int(number, divisor))
-    return quotient - (number < 0 and _EXACT.remainder(number, divisor) != 0)
+    quotient = int(EXACT.divide_int(number, divisor))
+    return quotient - (number < 0 and EXACT.remainder(number, divisor) != 0)
 
 
 class _Numbers(Builder):
     """Numeric values; what the two ways to write intervals share."""
 
+    numbers: ClassVar[bool] = True
     understands: ClassVar[str] = "a number such as 39 or 39.5, within the domain if there is one"
 
     domain: tuple[Number, Number] | None = Field(
@@ -100,11 +89,11 @@ class _Numbers(Builder):
             low, high = self.domain
             if low > high:
                 raise ValueError(f"domain must go from low to high; got {low}, {high}")
-            if _EXACT.remainder(_EXACT.subtract(high, low), self.unit) != 0:
+            if EXACT.remainder(EXACT.subtract(high, low), self.unit) != 0:
                 raise ValueError(
                     f"domain must be a whole number of units long; got {low}, {high} in steps of {self.unit}"
                 )
-            size = _floor_divide(_EXACT.subtract(high, low), self.unit) + 1
+            size = _floor_divide(EXACT.subtract(high, low), self.unit) + 1
             if size > MAX_LEAVES:
                 raise ValueError(f"domain must hold at most {MAX_LEAVES:,} values; {low} to {high} holds {size:,}")
         return self
@@ -114,30 +103,38 @@ class _Numbers(Builder):
         """True if a domain is declared."""
         return self.domain is not None
 
+    def remedy(self) -> str:
+        """Name the unit: a value between two steps of it is outside, although it is within the domain."""
+        if self.domain is None:
+            return "Make them numbers"
+        unit = show_number(self.unit)
+        return f"Widen domain, or set a unit below {unit} if values are between its steps, such as unit: 0.5"
+
     def declared(self) -> Sequence[str] | None:
         """Return every value of the domain as text, ascending."""
         if self.domain is None:
             return None
         low, high = self.domain
-        size = _floor_divide(_EXACT.subtract(high, low), self.unit) + 1
+        size = _floor_divide(EXACT.subtract(high, low), self.unit) + 1
         return [self._in_domain(step) for step in range(size)]
 
     def _in_domain(self, step: int) -> str:
         low = self.domain[0] if self.domain is not None else Decimal(0)
-        return format(_EXACT.add(low, _EXACT.multiply(step, self.unit)), "f")
+        return format(EXACT.add(low, EXACT.multiply(step, self.unit)), "f")
 
     def path(self, value: str) -> LeafPath | None:
-        """Return the value and the intervals around it."""
-        number = _number(value)
+        """Return the number, as the domain has it, and the intervals around it."""
+        number = read_number(value)
         if number is None:
             return None
+        leaf = equal_text(value)
         if self.domain is not None:
             low, high = self.domain
-            if not low <= number <= high:
+            there = self._in_domain(_floor_divide(EXACT.subtract(number, low), self.unit))
+            if not low <= number <= high or equal_text(there) != leaf:
                 return None
-            if self._in_domain(_floor_divide(_EXACT.subtract(number, low), self.unit)) != value:
-                return None
-        return (value, *self._above(number))
+            leaf = there
+        return (leaf, *self._above(number))
 
     @abstractmethod
     def _above(self, number: Decimal) -> LeafPath:
@@ -145,7 +142,7 @@ class _Numbers(Builder):
 
     def sort_key(self, value: str) -> Any:
         """Order by number, then by text."""
-        return (_number(value) or Decimal(0), value)
+        return (read_number(value) or Decimal(0), value)
 
 
 class Widths(_Numbers):
@@ -171,7 +168,7 @@ class Widths(_Numbers):
     @classmethod
     def _multiples(cls, widths: tuple[Decimal, ...]) -> tuple[Decimal, ...]:
         for finer, coarser in pairwise(widths):
-            if coarser <= finer or _EXACT.remainder(coarser, finer) != 0:
+            if coarser <= finer or EXACT.remainder(coarser, finer) != 0:
                 raise ValueError(
                     f"each of widths must be a larger multiple of the one before; got {coarser} after {finer}"
                 )
@@ -184,7 +181,7 @@ class Widths(_Numbers):
         if end is None or widths is None or origin is None:
             return end
         for width in widths:
-            if _EXACT.remainder(_EXACT.subtract(end, origin), width) != 0:
+            if EXACT.remainder(EXACT.subtract(end, origin), width) != 0:
                 raise ValueError(f"{info.field_name} must be a boundary of every level; {end} is none of width {width}")
         bottom = info.data.get("bottom")
         if info.field_name == "top" and bottom is not None and end <= bottom:
@@ -197,24 +194,24 @@ class Widths(_Numbers):
 
     def _above(self, number: Decimal) -> LeafPath:
         if self.bottom is not None and number < self.bottom:
-            return (f"<{_shown(self.bottom)}",) * len(self.widths)
+            return (f"<{show_number(self.bottom)}",) * len(self.widths)
         if self.top is not None and number >= self.top:
-            return (f">={_shown(self.top)}",) * len(self.widths)
-        finest = _floor_divide(_EXACT.subtract(number, self.origin), self.widths[0])
+            return (f">={show_number(self.top)}",) * len(self.widths)
+        finest = _floor_divide(EXACT.subtract(number, self.origin), self.widths[0])
         above = self._known.get(finest)
         if above is None:
-            start = _EXACT.add(self.origin, _EXACT.multiply(finest, self.widths[0]))
+            start = EXACT.add(self.origin, EXACT.multiply(finest, self.widths[0]))
             above = self._known[finest] = tuple(self._interval(start, width) for width in self.widths)
         return above
 
     def level_names(self) -> tuple[str, ...]:
         """Return the widths."""
-        return ("as it is", *(f"width {_shown(width)}" for width in self.widths))
+        return ("as it is", *(f"width {show_number(width)}" for width in self.widths))
 
     def _interval(self, number: Decimal, width: Decimal) -> str:
-        step = _floor_divide(_EXACT.subtract(number, self.origin), width)
-        low = _EXACT.add(self.origin, _EXACT.multiply(step, width))
-        return f"[{_shown(low)},{_shown(_EXACT.add(low, width))})"
+        step = _floor_divide(EXACT.subtract(number, self.origin), width)
+        low = EXACT.add(self.origin, EXACT.multiply(step, width))
+        return f"[{show_number(low)},{show_number(EXACT.add(low, width))})"
 
 
 class Cuts(_Numbers):
@@ -250,7 +247,7 @@ class Cuts(_Numbers):
     @cached_property
     def _between(self) -> list[LeafPath]:
         """Labels per level above each of the finest intervals, in ascending order."""
-        lowest = tuple(f"<{_shown(points[0])}" for points in self.cuts)
+        lowest = tuple(f"<{show_number(points[0])}" for points in self.cuts)
         return [lowest, *(tuple(_cut_label(points, start) for points in self.cuts) for start in self.cuts[0])]
 
     def _above(self, number: Decimal) -> LeafPath:
@@ -261,10 +258,10 @@ def _cut_label(points: tuple[Decimal, ...], number: Decimal) -> str:
     """Return the interval between cut points a number is in, closed on the left."""
     place = bisect_right(points, number)
     if place == 0:
-        return f"<{_shown(points[0])}"
+        return f"<{show_number(points[0])}"
     if place == len(points):
-        return f">={_shown(points[-1])}"
-    return f"[{_shown(points[place - 1])},{_shown(points[place])})"
+        return f">={show_number(points[-1])}"
+    return f"[{show_number(points[place - 1])},{show_number(points[place])})"
 
 
 def interval_labels(cuts: Sequence[Decimal]) -> list[str]:
@@ -276,7 +273,7 @@ def interval_labels(cuts: Sequence[Decimal]) -> list[str]:
         At least one.
     """
     points = tuple(cuts)
-    return [f"<{_shown(points[0])}", *(_cut_label(points, point) for point in points)]
+    return [f"<{show_number(points[0])}", *(_cut_label(points, point) for point in points)]
 
 
 # ----------------------------------------------------------------------------------------------- dates

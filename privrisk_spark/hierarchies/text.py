@@ -10,7 +10,6 @@ decided here.
 
 from __future__ import annotations
 
-import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -38,6 +37,7 @@ from privrisk_spark.errors import HierarchyError, listing
 from privrisk_spark.hierarchies.files import paths_of_tree, read_arx, read_tree
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, ROOT
 from privrisk_spark.hierarchies.paths import MAX_HEIGHT, LeafPath
+from privrisk_spark.hierarchies.yaml_texts import scalar_text
 from privrisk_spark.storage.locations import AbsolutePath
 
 
@@ -58,10 +58,11 @@ PathText = Annotated[str, Field(min_length=1), AfterValidator(AbsolutePath.of), 
 
 
 def _text(value: object) -> object:
-    """Turn a YAML scalar that is plainly a label into text; leave the rest for pydantic to refuse."""
-    if isinstance(value, bool) or value is None:
-        raise ValueError(f"a label must be text; {value!r} is not, so write it in quotes")
-    return str(value) if isinstance(value, int | float | dt.date) else value
+    """Turn a scalar into its text; leave the rest for pydantic to refuse."""
+    if value is None:
+        raise ValueError("a label must be text; null is not, so write it in quotes")
+    text = scalar_text(value)
+    return value if text is None else text
 
 
 def _filled(value: object) -> object:
@@ -73,11 +74,9 @@ def _filled(value: object) -> object:
 
 _T = TypeVar("_T")
 Some = Annotated[tuple[_T, ...], BeforeValidator(_filled), Field(json_schema_extra={"minItems": 1})]
-Label = Annotated[
-    str,
-    BeforeValidator(_text, json_schema_input_type=str | int | float),
-    Field(min_length=1),
-]
+Written = Annotated[str, BeforeValidator(_text, json_schema_input_type=str | int | float | bool)]
+"""A scalar by its text as it is written."""
+Label = Annotated[Written, Field(min_length=1)]
 
 
 class Builder(BaseModel, ABC):
@@ -87,6 +86,9 @@ class Builder(BaseModel, ABC):
 
     understands: ClassVar[str]
     """What a value must look like, for messages."""
+
+    numbers: ClassVar[bool] = False
+    """Whether every value is a number, so that texts of one number are one value."""
 
     @property
     def public(self) -> bool:
@@ -105,6 +107,10 @@ class Builder(BaseModel, ABC):
     def declared(self) -> Sequence[str] | None:
         """Return the leaves the policy declares, in order, or None if the data decide."""
 
+    def remedy(self) -> str:
+        """Return what to do with values that are not understood, for messages."""
+        return "Add them"
+
     def level_names(self) -> tuple[str, ...]:
         """Return names of the levels from 0 up, as far as the rule has any; see `Hierarchy.level_names`."""
         return ()
@@ -118,6 +124,10 @@ class Builder(BaseModel, ABC):
         """Return the path of every declared leaf; `attribute` is for messages."""
         found = [self.path(value) for value in self.declared() or ()]
         return [path for path in found if path is not None]
+
+    def rooted_paths(self, attribute: str) -> tuple[list[LeafPath], str]:
+        """Return :meth:`paths`, and the label of the root."""
+        return self.paths(attribute), ROOT
 
     def sort_key(self, value: str) -> Any:
         """Return what puts values into their canonical order: the text itself."""
@@ -166,14 +176,18 @@ class _Written(Builder):
 
 
 class FileHierarchy(_Written):
-    """Hierarchy in a file of ARX: one row ``leaf;level 1;…;*`` per value."""
+    """Hierarchy in a file of ARX: one row ``leaf;level 1;…;root`` per value."""
 
     understands: ClassVar[str] = "a value in the first column of the file"
 
-    file: PathText = Field(description="CSV file in UTF-8, one row `leaf;level 1;…;*` per value.")
-    separator: str = Field(";", pattern=r'^[^"\r\n]$', description="The character between cells.")
+    file: PathText = Field(description="CSV file in UTF-8, one row `leaf;level 1;…;root` per value, all of one root.")
+    separator: Written = Field(";", pattern=r'^[^"\r\n]$', description="The character between cells.")
 
     def paths(self, attribute: str) -> list[LeafPath]:
+        """Read the file."""
+        return self.rooted_paths(attribute)[0]
+
+    def rooted_paths(self, attribute: str) -> tuple[list[LeafPath], str]:
         """Read the file; see :func:`privrisk_spark.hierarchies.files.read_arx`."""
         return read_arx(self.file, attribute=attribute, separator=self.separator, qualify=self.labels == "qualify")
 
@@ -224,9 +238,9 @@ class Mask(Builder):
 
     side: Literal["right", "left"] = Field("right", alias="from", description="The end that is masked first.")
     steps: int = Field(ge=1, lt=MAX_HEIGHT, strict=True, description="Most masked levels, one character each.")
-    character: str = Field("*", min_length=1, max_length=1, description="What stands for a masked character.")
+    character: Written = Field("*", min_length=1, max_length=1, description="What stands for a masked character.")
     length: int | None = Field(None, ge=1, strict=True, description="Characters every value must have.")
-    domain: Some[str] | None = Field(
+    domain: Some[Written] | None = Field(
         None, max_length=MAX_LEAVES, description="All values there may be; declares the leaves."
     )
 

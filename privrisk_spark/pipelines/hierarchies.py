@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.errors import Fault, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.lakes import pin_tables
@@ -119,7 +120,7 @@ def check_hierarchies(
     policy = pin_tables(policy, ("table",), given=table is not None).policy
     rows, hierarchies = _opened(spark, policy, columns, table)
     source = None if table is not None else policy.table
-    held = {name: Held.of(name, one.code_of) for name, one in hierarchies.items()}
+    held = {name: Held(name, ValueCodes.of_leaves(one)) for name, one in hierarchies.items()}
     found = {}
     for name, coverage in collect_coverage(source, rows, held).items():
         shown: list[tuple[str, int]] = []

@@ -42,15 +42,27 @@ class DictionaryMapping:
         Column of the dictionary.
     nodes : dict of str to int
         Dictionary value to node.
+    numbers : bool
+        Whether the values are numbers whatever the type of the column.
     """
 
     column: str
     nodes: dict[str, int]
+    numbers: bool
 
 
 def entry_of(given: str | DictionaryColumn | None) -> DictionaryColumn | None:
     """Return a dictionary column in its long form."""
     return DictionaryColumn(column=given) if isinstance(given, str) else given
+
+
+def leaf_columns(dictionary: DictionaryTable) -> dict[str, str]:
+    """Return the columns of a dictionary whose values are leaves, by attribute."""
+    return {
+        name: entry.column
+        for name, entry in ((name, entry_of(given)) for name, given in dictionary.columns.items())
+        if entry is not None and not entry.level and entry.age_in is None and entry.mapping is None
+    }
 
 
 def map_dictionary(
@@ -69,7 +81,11 @@ def map_dictionary(
         result[name] = (
             None
             if entry is None
-            else DictionaryMapping(entry.column, _node_of_value(f"{key}.columns.{name}", hierarchy, entry))
+            else DictionaryMapping(
+                entry.column,
+                _node_of_value(f"{key}.columns.{name}", hierarchy, entry),
+                hierarchy.numbers or entry.age_in is not None,
+            )
         )
     return result
 

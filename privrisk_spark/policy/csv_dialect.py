@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
@@ -90,7 +90,7 @@ CSV_OPTIONS: Final = {
 """Options as they are written, in any case of the letters, and what they set."""
 
 
-def find_csv_faults(options: Mapping[str, Any], key: str) -> Iterable[Fault]:
+def find_csv_faults(options: Mapping[str, str], key: str) -> Iterable[Fault]:
     """Yield what is wrong with the options of a CSV table.
 
     Parameters
@@ -105,7 +105,7 @@ def find_csv_faults(options: Mapping[str, Any], key: str) -> Iterable[Fault]:
         yield from error.faults
 
 
-def parse_csv_dialect(options: Mapping[str, Any], key: str) -> CsvDialect:
+def parse_csv_dialect(options: Mapping[str, str], key: str) -> CsvDialect:
     """Return what the options of a CSV table set.
 
     Parameters
@@ -121,7 +121,7 @@ def parse_csv_dialect(options: Mapping[str, Any], key: str) -> CsvDialect:
         Naming every option that is unknown or has a value that is not allowed.
     """
     known = {name.lower(): field for name, field in CSV_OPTIONS.items()}
-    faults, given, written = [], dict[str, Any](), dict[str, str]()
+    faults, given, written = [], dict[str, str](), dict[str, str]()
     for name, value in options.items():
         field = known.get(name.lower())
         if field is None:
@@ -129,9 +129,9 @@ def parse_csv_dialect(options: Mapping[str, Any], key: str) -> CsvDialect:
         elif field in given:
             faults.append(Fault(f"{key}.{name}", f"sets the same as {written[field]}. Fix: leave one out"))
         else:
-            given[field], written[field] = value if field in _TYPED else str(value), name
+            given[field], written[field] = value, name
     if "mode" in given:
-        given["mode"] = str(given["mode"]).upper()
+        given["mode"] = given["mode"].upper()
     try:
         found = CsvDialect.model_validate(given)
     except ValidationError as error:
@@ -145,9 +145,6 @@ def parse_csv_dialect(options: Mapping[str, Any], key: str) -> CsvDialect:
     if faults:
         raise ConfigError(faults)
     return found
-
-
-_TYPED: Final = {"header", "multi_line", "skip_rows"}
 
 
 def _explain_unknown(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PrivateAttr, WrapValidator
 
 from privrisk_spark.hierarchies.text import PathText
+from privrisk_spark.hierarchies.yaml_texts import scalar_text
 from privrisk_spark.policy.types import NUMBER, SORTED, Instant, Natural, Option, Part, Text, Year, unsaid
 from privrisk_spark.policy.values import Reading
 from privrisk_spark.storage.lakes.snapshot import Asked, Form, Snapshot
@@ -81,6 +82,11 @@ class Table(Part):
         if path is not None and self.lake == "iceberg" and path.endswith(".metadata.json"):
             return path.rpartition("/")[0].removesuffix("metadata").rstrip("/") or "."
         return path
+
+    @property
+    def option_texts(self) -> dict[str, str]:
+        """Reader options as they are written."""
+        return {name: scalar_text(value) or "" for name, value in self.options.items()}
 
     @property
     def title(self) -> str:

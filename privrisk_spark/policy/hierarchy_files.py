@@ -8,8 +8,8 @@ from pathlib import Path
 import yaml
 
 from privrisk_spark.errors import ConfigError, Fault, HierarchyError
-from privrisk_spark.hierarchies.repetition import RepetitionError, refuse_repetition
 from privrisk_spark.hierarchies.text import FileHierarchy, TreeHierarchy
+from privrisk_spark.hierarchies.yaml_texts import RepetitionError, refuse_repetition
 from privrisk_spark.policy import reading
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.storage.locations import AbsolutePath

@@ -15,11 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
 from pydantic import ValidationError
 
 from privrisk_spark.errors import ConfigError, Fault
-from privrisk_spark.hierarchies.repetition import RepetitionError, refuse_repetition
+from privrisk_spark.hierarchies.yaml_texts import load_yaml
 from privrisk_spark.policy.dictionaries import GIVEN
 from privrisk_spark.policy.faults import faults_of
 from privrisk_spark.policy.partial import impossible_without
@@ -201,89 +200,13 @@ def check_run_id(run_id: str) -> str:
     return run_id
 
 
-# ------------------------------------------------------------------------------------------------ YAML
+# ----------------------------------------------------------------------------------------------- files
 
 
 class _UnreadableError(Exception):
     def __init__(self, rule: str) -> None:
         super().__init__(rule)
         self.fault = Fault("", rule)
-
-
-class _PolicyLoader(yaml.SafeLoader):
-    """Safe YAML that refuses what it would otherwise read as something else than is written."""
-
-
-def _mapping(loader: _PolicyLoader, node: yaml.MappingNode) -> dict[str, Any]:
-    """Return a mapping with text keys, none given twice; keys merged by ``<<`` may be given again."""
-    seen: set[str] = set()
-    for key_node, _ in node.value:
-        if key_node.tag == "tag:yaml.org,2002:merge":
-            continue
-        key = loader.construct_object(key_node, deep=True)
-        if key is None or isinstance(key, bool):
-            raise _problem(f"the key {key_node.value!r} is not read as text; write it in quotes", key_node)
-        if not isinstance(key, str | int | float | dt.date):
-            raise _problem("a key must be a text; if it starts with {, write it in quotes", key_node)
-        if str(key) in seen:
-            raise _problem(f"the key '{key}' is given twice in one mapping", key_node)
-        seen.add(str(key))
-    loader.flatten_mapping(node)
-    return {
-        str(loader.construct_object(key_node, deep=True)): loader.construct_object(value_node, deep=True)
-        for key_node, value_node in node.value
-    }
-
-
-def _number(loader: _PolicyLoader, node: yaml.ScalarNode) -> int | float:
-    """Return a number, refusing 02134 and 12:30: YAML 1.1 reads them in base 8 and 60."""
-    if ":" in node.value or re.fullmatch(r"[-+]?0[0-9_]+", node.value):
-        raise _problem("a number with a leading zero or a colon is read in base 8 or 60; write it in quotes", node)
-    is_whole = node.tag.endswith(":int")
-    return loader.construct_yaml_int(node) if is_whole else loader.construct_yaml_float(node)
-
-
-def _date(loader: _PolicyLoader, node: yaml.ScalarNode) -> Any:
-    try:
-        return loader.construct_yaml_timestamp(node)
-    except ValueError:
-        raise _problem("there is no such date; if it is not meant as one, write it in quotes", node) from None
-
-
-def _problem(text: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
-    return yaml.constructor.ConstructorError(None, None, text, node.start_mark)
-
-
-_PolicyLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
-_PolicyLoader.add_constructor("tag:yaml.org,2002:timestamp", _date)
-_PolicyLoader.add_constructor("tag:yaml.org,2002:int", _number)
-_PolicyLoader.add_constructor("tag:yaml.org,2002:float", _number)
-
-
-def _load_yaml(text: str) -> Any:
-    """Parse YAML; a ValueError says what is wrong with it, without quoting values."""
-    try:
-        loader = _PolicyLoader(text)
-        try:
-            node = loader.get_single_node()
-            refuse_repetition(node)
-            return None if node is None else loader.construct_document(node)
-        finally:
-            loader.dispose()
-    except RepetitionError as error:
-        raise ValueError(str(error)) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
-        if problem is None:
-            character = isinstance(error, yaml.reader.ReaderError)
-            problem = "it holds a character YAML does not allow" if character else "a value cannot be read"
-        hint = ""
-        if "\\t" in problem:
-            hint = "; indent with spaces, not tabs"
-        elif isinstance(error, yaml.parser.ParserError | yaml.scanner.ScannerError):
-            hint = "; check indentation and brackets, and put a text with { } [ ] , * & # % @ or ': ' in quotes"
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise ValueError(f"{where}{problem}{hint}") from None
 
 
 def _read(file: str | Path) -> dict[str, Any]:
@@ -296,7 +219,7 @@ def _read(file: str | Path) -> dict[str, Any]:
     except OSError as error:
         raise _UnreadableError(f"the policy file '{file}' cannot be read ({error.strerror})") from None
     try:
-        document = _load_yaml(text)
+        document = load_yaml(text)
     except ValueError as error:
         raise _UnreadableError(f"'{file}' is not valid YAML: {error}") from None
     if not isinstance(document, dict):
@@ -317,7 +240,7 @@ def _from_environment(env: Mapping[str, str], faults: list[Fault]) -> list[tuple
                 faults.append(Fault(name, rule))
                 continue
             try:
-                found.append((name, keys, _load_yaml(env[name])))
+                found.append((name, keys, load_yaml(env[name])))
             except ValueError as error:
                 faults.append(Fault(name, f"the value is not valid YAML: {error}"))
     return found
@@ -334,7 +257,7 @@ def _from_overrides(overrides: Sequence[str], faults: list[Fault]) -> list[tuple
             faults.append(Fault(which, "must be written key=value with a dotted key, such as --set output.path=out"))
             continue
         try:
-            found.append((f"--set {'.'.join(keys)}", keys, _load_yaml(text)))
+            found.append((f"--set {'.'.join(keys)}", keys, load_yaml(text)))
         except ValueError as error:
             faults.append(Fault(f"--set {'.'.join(keys)}", f"the value is not valid YAML: {error}"))
     return found

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from privrisk_spark.hierarchies.scales import Number
+from privrisk_spark.hierarchies.text import Written
 from privrisk_spark.policy.types import SORTED, Part, unsaid
 
 BLANKS = "".join(map(chr, [*range(9, 14), *range(28, 33), 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287]))
@@ -45,8 +46,8 @@ class Reading(Part):
 
     trim: bool = Field(False, description="Take blanks away at both ends.")
     case: Literal["upper", "lower"] | None = Field(None, description="Write all letters as upper or as lower case.")
-    null_if: tuple[str, ...] = Field((), description='Texts that mean a missing value, such as ["", "?"].')
-    map: Annotated[dict[str, str], SORTED] = Field(
+    null_if: tuple[Written, ...] = Field((), description='Texts that mean a missing value, such as ["", "?"].')
+    map: Annotated[dict[Written, Written], SORTED] = Field(
         default_factory=dict, description="What stands instead of a text, such as {m: M}; other texts stay."
     )
     cast: Literal["date", "integer", "number"] | None = Field(

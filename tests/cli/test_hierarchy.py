@@ -54,6 +54,19 @@ def test_levels_of_a_file_of_a_tree_and_of_every_builder_of_a_policy(cities: Pat
     assert hierarchy("show", str(tmp_path / "comma.csv"), "--separator=,")[0] == 0
 
 
+def test_show_of_a_file_with_its_own_root_names_that_root(tmp_path: Path) -> None:
+    file = tmp_path / "zip.csv"
+    file.write_text("81667;8166*;816**;*****\n81675;8167*;816**;*****\n02134;0213*;021**;*****\n")
+    (one,) = found("show", str(file))
+    assert (one["leaves"], len(one["levels"])) == (3, 4)
+    code, out = hierarchy("show", str(file))
+    assert code == 0
+    assert "*****" in out
+    picture = tmp_path / "zip.svg"
+    assert hierarchy("draw", str(file), "--output", str(picture))[0] == 0
+    assert "*****" in picture.read_text()
+
+
 def test_leaves_from_the_table_are_values_of_records_and_shown_on_request(small: Path, tmp_path: Path) -> None:
     small.write_text(small.read_text().replace('tree: {"*": {south: [Ulm], north: [Bonn, Kiel]}}', "mask: {steps: 2}"))
     code, out = hierarchy("show", str(small), "--column=city")

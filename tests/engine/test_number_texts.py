@@ -6,11 +6,13 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from privrisk_spark.engine.number_texts import as_double, exact_text, plain_text, whole_text
+from privrisk_spark.engine.number_texts import as_double, equal_texts, exact_text, number_text, plain_text, whole_text
+from privrisk_spark.hierarchies.numbers import spellings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,3 +75,40 @@ def test_as_double_of_a_text_takes_no_number_of_java_only(spark: SparkSession) -
     frame = spark.createDataFrame([(text,) for text in texts], "x string")
     found = frame.select(as_double(F.col("x"), T.StringType())).toArrow().column(0).to_pylist()
     assert found == [7.0, 7.5, 1000.0, math.inf, -math.inf, *[None] * 6]
+
+
+NUMBERS = [
+    0.0, -0.0, 34.0, -34.0, 24.5, 0.1, 1e-3, 1e-7, 1.5e-7, -9.9e-4, 1e7, 12345678.5, 1e15, 1e16, 1e22, 1.5e37, 1e38,
+    1.5e300, 1e-37, 1.25e-40, -math.inf, math.inf, 2.0**53, 100.0, 0.30000000000000004, None,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [T.DoubleType(), T.FloatType(), T.DecimalType(38, 9)])
+def test_number_text_of_a_number_is_one_of_its_spellings(spark: SparkSession, kind: T.DataType) -> None:
+    # Java before 19 does not write the shortest text of some floats.
+    numbers = [of for of in NUMBERS if not (isinstance(kind, T.FloatType) and of and 1e8 < abs(of) < 1e300)]
+    frame = spark.createDataFrame([(of,) for of in numbers], "x double").select(
+        F.when(F.abs("x") < 1e20, F.col("x")).alias("x") if isinstance(kind, T.DecimalType) else "x"
+    )
+    frame = frame.select(F.col("x").cast(kind)).select("x", number_text(F.col("x"), kind).alias("text"))
+    table = frame.toArrow()
+    equal, found = equal_texts(table.column("x").combine_chunks()), table.column("text").combine_chunks()
+    assert equal_texts(found).to_pylist() == equal.to_pylist()
+    for text, of in zip(found.to_pylist(), equal.to_pylist(), strict=True):
+        assert text == of or text in spellings(of)
+    assert found.to_pylist()[:6] == ["0", "0", "34", "-34", "24.5", "0.1"]
+
+
+def test_equal_texts_of_one_number_are_one_text_for_all_types() -> None:
+    same = [
+        pa.array([10]), pa.array([10.0]), pa.array([10.0], pa.float32()), pa.array([Decimal("10.00")]),
+        pa.array(["10.0"]), pa.array(["1e1"]), pa.array(["+10"]), pa.array(["10."]), pa.array(["1.0E1"]),
+    ]  # fmt: skip
+    assert {text for of in same for text in equal_texts(of).to_pylist()} == {"10"}
+    assert equal_texts(pa.array([0.0, -0.0])).to_pylist() == ["0", "0"]
+    assert equal_texts(pa.array(["-0.0", "-0", ".5", "1e-1"])).to_pylist() == ["0", "0", "0.5", "0.1"]
+
+
+def test_equal_texts_of_codes_and_words_are_those_texts() -> None:
+    codes = ["010", "00", "0010.0", "1.2.3", "e1", "NO", "12:30", "1_000", "0x1F", "", " 10", "a1.0", None]
+    assert equal_texts(pa.array(codes)).to_pylist() == codes

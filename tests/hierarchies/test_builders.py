@@ -176,7 +176,7 @@ def test_schema_is_published_with_every_key_described() -> None:
         ({"mask": {"steps": 1, "side": "left"}}, "hierarchy.mask.side", "not permitted"),
         ({"mask": {"steps": 1, "character": "**"}}, "hierarchy.mask.character", "at most 1 character"),
         (
-            {"mask": {"steps": 1, "domain": [47906]}},
+            {"mask": {"steps": 1, "domain": [[47906]]}},
             "hierarchy.mask.domain.0",
             "string",
         ),  # 02139 would be octal
@@ -210,7 +210,7 @@ def test_schema_is_published_with_every_key_described() -> None:
         ),
         ({"order": {"values": [], "fanouts": [2]}}, "hierarchy.order.values", "at least one item"),
         ({"order": {"values": ["a", "a"], "fanouts": [2]}}, "hierarchy.order.values", "'a' is listed twice"),
-        ({"order": {"values": [False], "fanouts": [2]}}, "hierarchy.order.values.0", "write it in quotes"),
+        ({"order": {"values": [None], "fanouts": [2]}}, "hierarchy.order.values.0", "write it in quotes"),
         ({"flat": False}, "hierarchy.flat", "must be true or a mapping"),
         (
             {"flat": {"values": ["a", "*"]}},
@@ -268,7 +268,7 @@ def test_widths_are_exact_arithmetic(
     )
     path = rule.path(value)
     assert path is not None
-    assert path[0] == value
+    assert Fraction(path[0]) == Fraction(value)
     assert len(path) == len(steps) + 1
     x = Fraction(value)
     for label, step in zip(path[1:], steps, strict=True):
@@ -286,15 +286,15 @@ def test_widths_are_exact_arithmetic(
 def test_width_labels() -> None:
     rule = spec(intervals={"widths": [5, 10, 20], "bottom": 0, "top": 100})
     assert rule.path("39") == ("39", "[35,40)", "[30,40)", "[20,40)")
-    assert rule.path("39.0") == ("39.0", "[35,40)", "[30,40)", "[20,40)")
+    assert rule.path("39.0") == ("39", "[35,40)", "[30,40)", "[20,40)")
     assert rule.path("20") == ("20", "[20,25)", "[20,30)", "[20,40)")  # closed on the left
-    assert rule.path("-0") == ("-0", "[0,5)", "[0,10)", "[0,20)")
+    assert rule.path("-0") == ("0", "[0,5)", "[0,10)", "[0,20)")
     assert rule.path("-1") == ("-1", "<0", "<0", "<0")
     assert rule.path("100") == ("100", ">=100", ">=100", ">=100")
     open_ended = spec(intervals={"widths": [0.1, 100]})
     assert open_ended.path("0.3") == ("0.3", "[0.3,0.4)", "[0,100)")  # 0.3 / 0.1 is 2.999… in binary
     assert open_ended.path("-0.05") == ("-0.05", "[-0.1,0)", "[-100,0)")
-    assert open_ended.path("1e2") == ("1e2", "[100,100.1)", "[100,200)")
+    assert open_ended.path("1e2") == ("100", "[100,100.1)", "[100,200)")
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_very_large_and_small_numbers_are_exact() -> None:
     path = rule.path("123456789012345678901234567890.0000019")
     assert path is not None
     assert path[1] == "[123456789012345678901234567890.000001,123456789012345678901234567890.000002)"
-    assert spec(intervals={"widths": [5]}).path("-1e-60") == ("-1e-60", "[-5,0)")
+    assert spec(intervals={"widths": [5]}).path("-1e-60") == ("-1.0E-60", "[-5,0)")
 
 
 @settings(max_examples=100, deadline=None)
@@ -350,7 +350,7 @@ def test_interval_domain() -> None:
     rule = spec(intervals={"widths": [5, 10], "domain": [0, 120]})
     assert rule.declared() == [str(age) for age in range(121)]
     assert rule.path("121") is None
-    assert rule.path("39.0") is None  # not the text of a declared leaf
+    assert rule.path("39.0") == rule.path("39") == ("39", "[35,40)", "[30,40)")  # as the domain writes it
     assert rule.path("39.5") is None
     assert rule.path("039") is None
     h = build(rule, "age", values=["999"])
@@ -359,7 +359,7 @@ def test_interval_domain() -> None:
     halves = spec(intervals={"widths": [1], "domain": [-1, 1], "unit": 0.5})
     assert halves.declared() == ["-1.0", "-0.5", "0.0", "0.5", "1.0"]
     assert halves.path("0.0") == ("0.0", "[0,1)")
-    assert halves.path("0") is None
+    assert halves.path("0") == halves.path("0.0")
 
 
 # ------------------------------------------------------------------------------------ masks, orders, flat
@@ -581,7 +581,7 @@ def test_public_means_declared_and_reads_no_file() -> None:
         (
             {"intervals": {"widths": [5, 10]}},
             ["10", "9", "-1", "9.0", "2", "x"],
-            ["-1", "2", "9", "9.0", "10"],
+            ["-1", "2", "9", "10"],
         ),
         ({"flat": True}, ["10", "9", "b", "a"], ["10", "9", "a", "b"]),
         ({"dates": ["day", "year"]}, ["2000-01-02", "1999-12-31", "nope"], ["1999-12-31", "2000-01-02"]),

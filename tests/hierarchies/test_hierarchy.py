@@ -239,14 +239,15 @@ def arx(tmp_path: Path, text: str | bytes) -> Path:
 
 def test_read_arx(tmp_path: Path) -> None:
     text = '\ufeff"a;1";North;"say ""N""";*\r\nb;South;*;*\r\n\r\nc;*;*;*\r\n'
-    paths = read_arx(arx(tmp_path, text), attribute="city")
+    paths, root = read_arx(arx(tmp_path, text), attribute="city")
+    assert root == "*"
     assert paths == [("a;1", "North", 'say "N"'), ("b", "South"), ("c",)]
     assert Hierarchy.from_paths("city", paths).height == 3
 
 
 def test_read_arx_with_another_separator_and_root(tmp_path: Path) -> None:
     path = arx(tmp_path, "a,N,ANY\nb,N,ANY")
-    assert read_arx(path, attribute="a", separator=",", root="ANY") == [("a", "N"), ("b", "N")]
+    assert read_arx(path, attribute="a", separator=",") == ([("a", "N"), ("b", "N")], "ANY")
 
 
 @pytest.mark.parametrize(
@@ -266,9 +267,9 @@ def test_read_arx_with_another_separator_and_root(tmp_path: Path) -> None:
         ("a,N,*\nb,N,*\n", "line 1: a row must have at least a value and the root.*separator another"),
         (
             "a;N\nb;N\nc;S\n",
-            r"line 1: the last column must be '\*' in every row; found 2 different labels: N, S",
+            r"line 3: the last column must be the root's label in every row, such as '\*'; found 2 .* labels: N, S",
         ),
-        ("a;N;*\nb;N;ALL\n", r"line 2: the last column must be '\*'.*found 2 different labels: \*, ALL"),
+        ("a;N;*\nb;N;ALL\n", r"line 2: the last column must be the root's.*found 2 different labels: \*, ALL"),
         ('a;N;*\n"b"x;N;*\n', "line 2: not readable as CSV"),
         ('a;N;*\n"b;N;*\n', "not readable as CSV"),
         (b"a;N;*\nb\xe9;N;*\n", r"line 2, byte 2: not UTF-8 \(0xe9\)"),
@@ -346,9 +347,8 @@ SHARED = ["a", "b"]
         ({"N": ["a"], "S": ["a"]}, "value 'a' has two parents 'N' and 'S'"),
         ({"N": SHARED, "S": SHARED}, "value 'a' has two parents 'N' and 'S'"),
         ({"N": [["a"]]}, r"under '\* > N' a list stands in a list"),
-        ({"N": [True]}, r"under '\* > N' a label reads as True; write it in quotes"),
-        ({"N": [None]}, r"under '\* > N' a label reads as None"),
-        ({False: ["a"]}, r"under '\*' a label reads as False"),
+        ({"N": [None]}, r"under '\* > N' a label reads as None; write it in quotes"),
+        ({None: ["a"]}, r"under '\*' a label reads as None"),
         ({"N": [""]}, r"under '\* > N' a label is empty"),
         ({"N": {"*": ["a"]}}, r"the root label '\*' may not stand below the root"),
         ({"N": ["a", "*"]}, r"the root label '\*' may not stand below the root"),
@@ -377,21 +377,43 @@ def test_read_tree_yaml_and_json(tmp_path: Path) -> None:
     assert read_tree(json_file, attribute="r") == want
 
 
+ODD = [
+    "010", "01.10", "12:30", "1_000", "0x1F", "NO", "yes", "True", "true", "false", "1e3", "1.0e+3", "1.10", "1.0",
+    "10", "1", "01", "-0", "+5", ".5", "5.", "2020-1-5", "2020-13-45", "2001-01-01 10:00:00", ".inf",
+    "0b1", "0o7", "=", "1:2",
+]  # fmt: skip
+"""Scalars that YAML 1.1 reads as numbers, dates or truth values, some of them as equal ones."""
+
+
+def test_read_tree_of_scalars_without_quotes_keeps_their_texts(tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text("".join(f"{text}: [{text}x]\n" for text in ODD))
+    assert read_tree(path, attribute="r") == [(f"{text}x", text) for text in ODD]
+    path.write_text(f"N: [{', '.join(ODD)}]\n")
+    assert read_tree(path, attribute="r") == [(text, "N") for text in ODD]
+    numbers = ["10", "1.10", "1e3", "-0", "true"]
+    path = tmp_path / "t.json"
+    path.write_text(f'{{"N": [{", ".join(numbers)}]}}')
+    assert [leaf for leaf, _ in read_tree(path, attribute="r")] == numbers
+
+
 LAUGHS = "a0: &a0 [x, y]\n" + "".join(f"a{i}: &a{i} {{p: *a{i - 1}, q: *a{i - 1}}}\n" for i in range(1, 60))
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("t.yaml", "N: &n [a, {x: *n}]\n", "contains itself"),
-        ("t.yaml", "&top\nN: *top\n", "contains itself"),
-        ("t.yaml", LAUGHS, "two parents"),
-        ("t.yaml", "N: [a]\nS: [b]\nN: [c]\n", "line 3: key 'N' is given twice"),
-        ("t.yaml", "*:\n  N: [a]\n", "line 1: not readable as YAML"),  # an unquoted * is an alias
-        ("t.yaml", "N: [a\n", "not readable as YAML"),
-        ("t.yaml", "N: !!python/object/apply:os.getcwd []\n", "not readable as YAML"),
-        ("t.yaml", "N: [2020-13-45]\n", "not readable as YAML"),
-        ("t.yaml", "N: [no]\n", "reads as False; write it in quotes"),
+        ("t.yaml", "N: &n [a, {x: *n}]\n", "stands for something it is itself a part of"),
+        ("t.yaml", "&top\nN: *top\n", "stands for something it is itself a part of"),
+        ("t.yaml", LAUGHS, "more than 4,000,000 values"),
+        ("t.yaml", "N: &n [a]\nS: *n\n", "two parents"),
+        ("t.yaml", "N: [a]\nS: [b]\nN: [c]\n", "line 3, column 1: the key 'N' is given twice"),
+        ("t.yaml", "01: [a]\n'01': [b]\n", "the key '01' is given twice"),
+        ("t.yaml", "*:\n  N: [a]\n", "line 1, column 2: expected alphabetic"),  # an unquoted * is an alias
+        ("t.yaml", "N: [a\n", "expected ',' or ']'"),
+        ("t.yaml", "N: !!python/object/apply:os.getcwd []\n", "could not determine a constructor"),
+        ("t.yaml", "N: [null]\n", "reads as None; write it in quotes"),
+        ("t.yaml", "~: [a]\n", "the key '~' is not read as text; write it in quotes"),
         ("t.yaml", "", "a tree must be a mapping"),
         ("t.yaml", "[a, b]", "a tree must be a mapping"),
         ("t.yaml", "[" * 5000, "nested too deeply"),
@@ -415,7 +437,7 @@ def test_tree_file_refused_by_attribute_and_file(tmp_path: Path, name: str, text
 @needs_adult
 def test_adult_hierarchies() -> None:
     built = {
-        path.stem.removeprefix("adult_hierarchy_"): Hierarchy.from_paths("a", read_arx(path, attribute=path.stem))
+        path.stem.removeprefix("adult_hierarchy_"): Hierarchy.from_paths("a", read_arx(path, attribute=path.stem)[0])
         for path in ADULT.glob("adult_hierarchy_*.csv")
     }
     # Heights as counted by hand from the columns of the files (columns - 1).
@@ -450,7 +472,7 @@ def test_every_adult_record_encodes() -> None:
     columns = list(zip(*(line.split(";") for line in lines), strict=True))
     for name, *values in columns:
         path = ADULT / f"adult_hierarchy_{name}.csv"
-        h = Hierarchy.from_paths(name, read_arx(path, attribute=name))
+        h = Hierarchy.from_paths(name, read_arx(path, attribute=name)[0])
         assert (h.encode(values) >= 0).all()
 
 

@@ -66,7 +66,7 @@ def test_qualified_labels_tell_nodes_apart(tmp_path: Path) -> None:
     spec = FileHierarchy(file=str(file), labels="qualify")
     hierarchy = build(spec, "x")
     assert set(hierarchy.labels) == {"a", "b", "c", "N1/North", "S1/North", "South", "N1", "S1", "*"}
-    assert read_arx(written(tmp_path, SWAPPED), attribute="x", qualify=True) == [("Aa", "*/Bb"), ("Bb", "*/Aa")]
+    assert read_arx(written(tmp_path, SWAPPED), attribute="x", qualify=True) == ([("Aa", "*/Bb"), ("Bb", "*/Aa")], "*")
     deep = [("a", "n", "m", "p"), ("b", "n", "m", "q")]
     assert qualified(deep, "*") == [("a", "p/m/n", "*/p/m", "p"), ("b", "q/m/n", "*/q/m", "q")]
     tree = TreeHierarchy(tree={"*": {"N1": {"North": ["a"]}, "S1": {"North": ["b"]}}}, labels="qualify")

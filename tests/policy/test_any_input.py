@@ -148,8 +148,8 @@ def test_any_hierarchy_file_is_a_hierarchy_or_a_fault_of_the_users(
         file = os.path.join(directory, "h.csv")
         Path(file).write_bytes(raw)
         try:
-            found = read_arx(file, attribute="x", separator=separator, qualify=qualify)
-            assert Hierarchy.from_paths("x", found).n_leaves == len(found)
+            found, root = read_arx(file, attribute="x", separator=separator, qualify=qualify)
+            assert Hierarchy.from_paths("x", found, root=root).n_leaves == len(found)
         except InputError:
             pass
 

@@ -18,7 +18,7 @@ from privrisk_spark.policy.reading import json_schema, parse
         ("columns.zip.read", {"cast": "time"}, "must be 'date', 'integer' or 'number'. Got 'time'"),
         ("columns.zip.read", {"case": "title"}, "must be 'upper' or 'lower'. Got 'title'"),
         ("columns.zip.read", {"null_if": "?"}, 'must be a list, such as ["", "?"]'),
-        ("columns.zip.read", {"map": {"a": 1}}, "must be a text; write it in quotes. Got 1"),
+        ("columns.zip.read", {"map": {"a": [1]}}, "must be a text. Got a list"),
         ("columns.zip.read", {"case": "upper", "map": {"m": "M"}}, "names the text 'm'"),
         ("columns.zip.read", {"trim": True, "null_if": [" ?"]}, "trim and case come first; write '?'"),
         ("columns.zip.read", {"null_if": ["?"], "map": {"?": "x"}}, "in null_if and in map"),

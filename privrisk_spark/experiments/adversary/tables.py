@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.sources import text
+from privrisk_spark.engine.sources import text_of
 from privrisk_spark.errors import InputError
 from privrisk_spark.experiments.generated.registry import OLDEST, RACES, YOUNGEST, Persons, Registry
 
@@ -38,12 +38,13 @@ def collect_persons(table: DataFrame) -> tuple[Persons, int]:
     InputError
         If no record has all three.
     """
-    race, sex = (F.lower(F.trim(text(table, name))) for name in ("race", "sex"))
+    race, sex, age = (text_of(F.col(name), table.schema[name].dataType) for name in ("race", "sex", "age"))
+    race, sex = F.lower(F.trim(race)), F.lower(F.trim(sex))
     race_code = F.when(race.isNotNull(), F.lit(len(RACES) - 1))
     for code, label in enumerate(RACES[:-1]):
         race_code = F.when(race == label.lower(), F.lit(code)).otherwise(race_code)
     sex_code = F.when(sex.isin("male", "m"), F.lit(0)).when(sex.isin("female", "f"), F.lit(1))
-    age = text(table, "age").try_cast("double").try_cast("int")
+    age = age.try_cast("double").try_cast("int")
     inside = F.greatest(F.lit(YOUNGEST - 1), F.least(F.lit(OLDEST + 1), age))
     codes = table.select(F.when(age.isNotNull(), inside).alias("age"), race_code.alias("race"), sex_code.alias("sex"))
     found = codes.groupBy(*ATTRIBUTES).agg(F.count("*").alias("records")).toArrow()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.failures import named
+from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.errors import Fault, HierarchyError, InputError, PrivriskError, RefusedError, SchemaError
 from privrisk_spark.hierarchies.builders import is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -199,7 +200,7 @@ def look_at_hierarchies(
         if faults:
             raise HierarchyError(faults)
     told = {name: f"{one.n_leaves:,} leaves, levels {', '.join(one.level_names)}" for name, one in found.items()}
-    held = {name: Held.of(name, one.code_of) for name, one in found.items() if name in there}
+    held = {name: Held(name, ValueCodes.of_leaves(one)) for name, one in found.items() if name in there}
     coverage: dict[str, Coverage] = {}
     if is_private(policy):
         looks.unknown.append(
@@ -233,7 +234,8 @@ def _covered(policy: Policy, name: str, coverage: Coverage | None) -> str:
         return f"; every value of {coverage.rows:,} rows is in it{missing}"
     if spec.unknown != "suppress":
         where = f"privrisk hierarchy check POLICY --column {name} --values shows them"
-        raise HierarchyError([outside_hierarchy(name, coverage.outside_values, coverage.outside_rows, where)])
+        outside = coverage.outside_values, coverage.outside_rows
+        raise HierarchyError([outside_hierarchy(name, spec.hierarchy, *outside, where)])
     return (
         f"; {coverage.outside_values:,} value(s) in {coverage.outside_rows:,} row(s) are not in it, and suppressed"
         f"{missing}"
@@ -284,7 +286,7 @@ def look_at_nodes(
         with looks.at(f"{key}.columns.{name}"):
             mapping = map_dictionary(dictionary, {name: hierarchy}, key=key)[name]
             if mapping is not None:
-                held[name] = Held.of(mapping.column, mapping.nodes)
+                held[name] = Held(mapping.column, ValueCodes.of(mapping.nodes, numbers=mapping.numbers))
     coverage: dict[str, Coverage] = {}
     with looks.at(key):
         coverage = collect_coverage(dictionary, opened.rows, held)

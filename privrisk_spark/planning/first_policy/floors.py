@@ -60,8 +60,8 @@ def encoded(policy: Policy, sample: Mapping[str, Sequence[str | None]]) -> tuple
         texts = tidied_rows(sample[name], read)
         hierarchy = build(column.hierarchy, name, values={text for text in texts if text is not None})
         suppressed = len(hierarchy.ancestor) - 1
-        code = hierarchy.code_of
-        columns.append(np.array([suppressed if t is None else code.get(t, suppressed) for t in texts], dtype=np.int32))
+        codes = hierarchy.encode(texts)
+        columns.append(np.where(codes < 0, suppressed, codes).astype(np.int32))
         hierarchies[name] = hierarchy
     return hierarchies, np.column_stack(columns)
 

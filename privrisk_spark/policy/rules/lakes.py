@@ -32,7 +32,7 @@ def find_table_faults(key: str, table: Table) -> Iterable[Fault]:
     if table.catalog is not None and table.options:
         yield Fault(f"{key}.options", f"is only used with {key}.path; leave it out with {key}.catalog")
     elif table.format.lower() == "csv":
-        yield from find_csv_faults(table.options, f"{key}.options")
+        yield from find_csv_faults(table.option_texts, f"{key}.options")
     for name, form, number in (("version", "delta", table.version), ("snapshot", "iceberg", table.snapshot)):
         if number is not None and table.lake != form:
             yield Fault(f"{key}.{name}", f"is only used with {key}.format: {form}. Got '{table.format}'")

@@ -156,7 +156,7 @@ def _readers_that_join_rows(table: Table) -> Iterable[Fault]:
                 "is refused under dp, as a reader option must not let one row decide about others or about how the "
                 f"run ends; {there}. Leave it out, or convert the table to parquet",
             )
-    headers = [str(value).lower() for name, value in table.options.items() if name.lower() == "header"]
+    headers = [value.lower() for name, value in table.option_texts.items() if name.lower() == "header"]
     if given == "csv" and headers != ["true"]:
         yield Fault(
             "table.options.header",

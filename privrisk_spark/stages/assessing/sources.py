@@ -15,6 +15,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.number_texts import equal_texts
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import as_texts, dictionary_of, scan
 from privrisk_spark.engine.value_codes import ValueCodes, as_text_column, labels_of
@@ -111,7 +112,7 @@ def collect_vocabularies(
     if release is not None:
         there = {name: release.column(name) for name in names if held_in(release, name)}
         frames.append((release.source, release.frame, there))
-    ordered = dict.fromkeys(names, True)
+    ordered, numbers = dict.fromkeys(names, True), set()
     for _, frame, columns in frames:
         for name, held in columns.items():
             kind = frame.schema[held].dataType
@@ -121,6 +122,7 @@ def collect_vocabularies(
                     f"compared, not {kind.simpleString()}."
                 )
             ordered[name] = ordered[name] and isinstance(kind, _ORDERED)
+            numbers |= {name} if isinstance(kind, T.NumericType) else set()
     found: dict[str, list[pa.Array]] = {name: [] for name in names}
     for source, frame, columns in frames:
         wanted = [Wanted(name, column, "value") for name, column in columns.items()]
@@ -128,7 +130,13 @@ def collect_vocabularies(
             if len(values) > MAX_LEAVES:
                 raise SchemaError(f"columns.{name}: it holds more than {MAX_LEAVES:,} distinct values; round it first.")
             found[name].append(values)
-    return [_vocabulary(name, pc.unique(pa.concat_arrays(found[name])), policy, ordered[name]) for name in names]
+    texts = {name: pa.concat_arrays(found[name]) for name in names}
+    return [
+        _vocabulary(
+            name, pc.unique(equal_texts(of) if name in numbers else of), policy, ordered[name], numbers=name in numbers
+        )
+        for name, of in texts.items()
+    ]
 
 
 def collect_texts(table: Table | None, frame: DataFrame, wanted: Sequence[Wanted]) -> dict[str, pa.Array]:
@@ -158,16 +166,18 @@ def _once(values: pa.ChunkedArray) -> pa.Array:
     return pc.unique(values).cast(pa.string())
 
 
-def _vocabulary(name: str, texts: pa.Array, policy: Policy, ordered: bool) -> Vocabulary:
+def _vocabulary(name: str, texts: pa.Array, policy: Policy, ordered: bool, *, numbers: bool) -> Vocabulary:
     model = policy.assess.sensitive.get(name)
     if model is not None and model.hierarchy is not None:
-        hierarchy = build(model.hierarchy, name, values=texts.to_pylist(), null_leaf=True)
-        outside = len(texts) - pc.sum(pc.is_in(texts, value_set=pa.array(list(hierarchy.code_of), pa.string()))).as_py()
+        hierarchy = build(model.hierarchy, name, values=texts.to_pylist(), null_leaf=True, numbers=numbers)
+        codes = ValueCodes.of_leaves(hierarchy)
+        outside = codes.find(texts).null_count
         if outside:
             raise HierarchyError(f"assess.sensitive.{name}.hierarchy: {outside:,} distinct values are not in it.")
-        return Vocabulary(name, ValueCodes.of(hierarchy.code_of), hierarchy.n_leaves - 1, ordered, hierarchy.ancestor)
+        return Vocabulary(name, codes, hierarchy.n_leaves - 1, ordered, hierarchy.ancestor)
     in_order = _sorted(texts.to_pylist(), ordered or (model is not None and model.distance == "ordered"))
-    return Vocabulary(name, ValueCodes.of({value: i for i, value in enumerate(in_order)}), len(in_order), ordered)
+    codes = ValueCodes.of({value: i for i, value in enumerate(in_order)}, numbers=numbers)
+    return Vocabulary(name, codes, len(in_order), ordered)
 
 
 def _sorted(texts: list[str], ordered: bool) -> list[str]:
@@ -225,10 +235,10 @@ def collect_strangers(release: Release, hierarchies: Mapping[str, Hierarchy], *,
     found = collect_texts(release.source, release.frame, wanted)
     faults = []
     for (name, hierarchy), texts in zip(hierarchies.items(), found.values(), strict=True):
-        strangers = set(texts.to_pylist()).difference(label for label in hierarchy.labels if label is not None)
+        strangers = labels_of(hierarchy)[0].find(texts).null_count
         if strangers:
             rule = (
-                f"the column '{columns[name]}' holds {len(strangers):,} distinct values that are no node of the "
+                f"the column '{columns[name]}' holds {strangers:,} distinct values that are no node of the "
                 f"hierarchy of '{name}'; give the hierarchy the release was made by"
             )
             faults.append(Fault(key, rule))

@@ -21,7 +21,7 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, pa
 from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import scan
-from privrisk_spark.engine.value_codes import ValueCodes
+from privrisk_spark.engine.value_codes import ValueCodes, as_text_column
 from privrisk_spark.errors import Fault, SchemaError, listing, nearest
 from privrisk_spark.kernels.arrays import FloatArray, IndexArray, LongArray, WordArray
 from privrisk_spark.policy.sharing import UserAttributes, UserPairs
@@ -241,7 +241,7 @@ def _numbers(known: Users, ids: pa.ChunkedArray) -> LongArray:
     """User of each id; -1 for nobody's, and where there is none."""
     if pa.types.is_dictionary(ids.type):
         ids = ids.cast(pa.string())
-    found = known.numbers(fingerprints(ids.cast(pa.string())))
+    found = known.numbers(fingerprints(as_text_column(ids, "")))
     return np.where(ids.is_valid().to_numpy(), found, -1)
 
 

@@ -156,7 +156,7 @@ def _collect_damaged(spark: SparkSession, table: Table, frame: DataFrame, key: s
     damaged = "_damaged"
     while damaged in frame.columns:
         damaged += "_"
-    options = {name: str(value) for name, value in table.options.items()}
+    options = table.option_texts
     if table.format.lower() == "csv":
         options = parse_csv_dialect(options, f"{key}.options").spark_options
     options = {name: value for name, value in options.items() if name.lower() not in _REPLACED}

@@ -1,9 +1,9 @@
-"""Whether hierarchies hold the values of a table: counted in tasks, of which only distinct strangers are shuffled."""
+"""Values of columns: those that hierarchies take their leaves from, and those that hierarchies do not hold."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +12,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
+from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import as_texts, dictionary_of, scan
+from privrisk_spark.engine.value_codes import ValueCodes
+from privrisk_spark.errors import HierarchyError, SchemaError
+from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES
+from privrisk_spark.hierarchies.numbers import equal_text
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.validation import Coverage
+from privrisk_spark.runs.progress import LOGGER
 
 _STRANGERS = T.StructType(
     [
@@ -31,22 +37,16 @@ _ALL = -1
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A column, and the texts that are known of it.
+    """The values of a column that are known.
 
     Attributes
     ----------
     column : str
-    texts : pa.Array of string
-        Distinct.
+    known : ValueCodes
     """
 
     column: str
-    texts: pa.Array
-
-    @classmethod
-    def of(cls, column: str, known: Iterable[str]) -> Held:
-        """From the texts themselves."""
-        return cls(column, pa.array(list(known), pa.string()))
+    known: ValueCodes
 
 
 def strangers(table: Table | None, frame: DataFrame, held: Mapping[str, Held]) -> DataFrame:
@@ -67,15 +67,15 @@ def strangers(table: Table | None, frame: DataFrame, held: Mapping[str, Held]) -
         −1 has the rows of the whole table. A value may stand in several rows, one a task.
     """
     wanted = [Wanted(f"v{i}", one.column, "text") for i, one in enumerate(held.values())]
-    known = [one.texts for one in held.values()]
+    known = [one.known for one in held.values()]
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         rows = 0
         seen: list[list[pa.Table]] = [[] for _ in known]
         for chunk in tables:
             rows += chunk.num_rows
-            for i, texts in enumerate(known):
-                seen[i].append(_unknown_in(chunk.column(f"v{i}"), texts))
+            for i, of in enumerate(known):
+                seen[i].append(_unknown_in(chunk.column(f"v{i}"), of))
         yield _rows(_ALL, pa.array([None], pa.string()), pa.array([rows], pa.int64()))
         for i, pieces in enumerate(seen):
             if pieces:  # of one task, each value once
@@ -85,11 +85,11 @@ def strangers(table: Table | None, frame: DataFrame, held: Mapping[str, Held]) -
     return scan(table, frame, wanted).then(step, _STRANGERS).frame()
 
 
-def _unknown_in(column: pa.ChunkedArray, known: pa.Array) -> pa.Table:
+def _unknown_in(column: pa.ChunkedArray, known: ValueCodes) -> pa.Table:
     """Values of a chunk that are not known, and null for missing ones, with their rows."""
     distinct, place = dictionary_of(column)
     texts = as_texts(distinct).cast(pa.string())
-    unknown = pc.is_null(pc.index_in(texts, value_set=known)).to_numpy(zero_copy_only=False)
+    unknown = pc.is_null(known.find(distinct)).to_numpy(zero_copy_only=False)
     # One more entry, for missing values.
     positions = place.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     rows = np.bincount(positions, minlength=len(texts) + 1)
@@ -166,3 +166,163 @@ def collect_strangers_of(
         .toArrow()
     )
     return list(zip(found.column("value").to_pylist(), found.column("rows").to_pylist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class LeafSource:
+    """Columns a hierarchy may take leaves from.
+
+    Attributes
+    ----------
+    table : Table or None
+        Of the policy, whose files tasks may read themselves; None for a frame that a caller gave.
+    frame : DataFrame
+        As Spark opened it.
+    columns : mapping of attribute to column
+    """
+
+    table: Table | None
+    frame: DataFrame
+    columns: Mapping[str, str]
+
+    def is_number(self, name: str) -> bool:
+        """Whether the column of an attribute holds numbers."""
+        return isinstance(self.frame.schema[self.columns[name]].dataType, T.NumericType)
+
+    def narrow(self, names: Sequence[str]) -> LeafSource:
+        """Return the source with fewer columns."""
+        return replace(self, columns={name: column for name, column in self.columns.items() if name in names})
+
+
+def collect_distinct_values(sources: Sequence[LeafSource]) -> list[dict[str, set[str]]]:
+    """Collect the distinct values of columns whose hierarchies take their leaves from the data; one scan a source.
+
+    Parameters
+    ----------
+    sources : sequence of LeafSource
+
+    Returns
+    -------
+    list of dict of attribute to set of str
+        Of each source its distinct non-missing texts.
+
+    Raises
+    ------
+    HierarchyError
+        If an attribute has more than :data:`MAX_LEAVES`.
+    SchemaError
+        In tasks: if a text is none.
+    """
+    found = []
+    for source in sources:
+        found.append(of := {name: set[str]() for name in source.columns})
+        if not source.columns:
+            continue
+        # Only where tasks find more than the driver should take, they are told apart on the way to it.
+        found_in_tasks, most = _distinct_in_tasks(source, MAX_LEAVES + 1), len(source.columns) * MAX_LEAVES + 1
+        values = found_in_tasks.frame()
+        # No more than there are rows are found; to limit them is a shuffle.
+        few = found_in_tasks.read is not None and found_in_tasks.read <= MAX_LEAVES
+        table = (values if few else values.limit(most)).toArrow()
+        if table.num_rows == most:
+            table = values.distinct().limit(most).toArrow()
+        position = table.column("attribute").to_numpy()
+        texts = table.column("value").to_pandas().to_numpy()
+        for i, name in enumerate(source.columns):
+            of[name].update(texts[position == i])
+    for name in dict.fromkeys(name for of in found for name in of):
+        if len(set[str]().union(*(of.get(name, ()) for of in found))) > MAX_LEAVES:
+            raise HierarchyError(
+                f"columns.{name}.hierarchy: its leaves come from the data, which holds more than {MAX_LEAVES:,} "
+                "distinct values; give a domain, or round the column first."
+            )
+    return found
+
+
+def warn_of_mismatch(
+    key: str, table: Set[str], dictionary: Set[str], numbers: bool, warnings: list[str] | None = None
+) -> None:
+    """Warn if a column of a dictionary holds almost no value of the table: no record would be found in it.
+
+    Parameters
+    ----------
+    key : str
+        Of the column, for the message.
+    table, dictionary : set of str
+        Distinct values.
+    numbers : bool
+        Whether one of the columns holds numbers.
+    warnings : list of str, optional
+        Takes the message, which is logged too.
+    """
+    if numbers:
+        table, dictionary = set(map(equal_text, table)), set(map(equal_text, dictionary))
+    few = min(len(table), len(dictionary))
+    if not few or len(table & dictionary) > few * _FEW:
+        return
+    reasons = (why for why, change in _REASONS if _shared(table, dictionary, change) * 2 >= few)
+    why = next(reasons, "Check that both columns mean the same, or set level, age_in, mapping or read")
+    shared = f"only {len(table & dictionary):,} of the dictionary's {len(dictionary):,} values occur in the table"
+    sentence = f"{key}: {shared}. It matches almost no record, and the risk is overestimated. {why}."
+    LOGGER.warning("%s", sentence)
+    if warnings is not None:
+        warnings.append(sentence)
+
+
+def _shared(table: Set[str], dictionary: Set[str], change: Callable[[str], str]) -> int:
+    return len(set(map(change, table)) & set(map(change, dictionary)))
+
+
+_FEW = 0.01
+"""Share of the values up to which they are almost none."""
+
+_REASONS: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("Likely reason: decimals, such as 34 and 34.0. Fix: set read: {cast: integer} for both", equal_text),
+    (
+        "Likely reason: leading zeros, such as 010 and 10. Fix: write both columns as texts of one length",
+        lambda text: equal_text(text.lstrip("0")),
+    ),
+    (
+        "Likely reason: case, or blanks at the ends. Fix: set read: {trim: true, case: upper} for both",
+        lambda text: text.strip().casefold(),
+    ),
+)
+
+
+def _distinct_in_tasks(source: LeafSource, most: int) -> Batches:
+    """Pairs of attribute and text, each once a task; ``most`` of an attribute are too many wherever they are."""
+    names = list(source.columns.values())
+    aliases = [f"v{i}" for i in range(len(names))]
+    opened = scan(
+        source.table, source.frame, [Wanted(to, name, "text") for to, name in zip(aliases, names, strict=True)]
+    )
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        found = [pa.array([], pa.string()) for _ in names]
+        for table in tables:
+            for i, (alias, name) in enumerate(zip(aliases, names, strict=True)):
+                if len(found[i]) < most:
+                    new = _texts_that_occur(table.column(alias), name)
+                    found[i] = pc.unique(pa.concat_arrays([found[i], new]))[:most]
+        for i, texts in enumerate(found):
+            yield pa.table([pa.array(np.full(len(texts), i, dtype=np.int32)), texts], schema=_LEAVES_ARROW)
+
+    return opened.then(step, _LEAVES)
+
+
+def _texts_that_occur(column: pa.ChunkedArray, name: str) -> pa.Array:
+    """Distinct texts of a column, as Spark writes them; a file's dictionary may hold others."""
+    distinct, place = dictionary_of(column)
+    texts = as_texts(distinct.take(pc.unique(place).drop_null())).drop_null()
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        raise SchemaError(
+            f"columns.{name}: there are values whose bytes are no text in UTF-8; mend them, or write the table anew "
+            "from texts."
+        ) from None
+    return texts
+
+
+_LEAVES = T.StructType([T.StructField("attribute", T.IntegerType()), T.StructField("value", T.StringType())])
+_LEAVES_ARROW = pa.schema([("attribute", pa.int32()), ("value", pa.string())])

@@ -103,7 +103,7 @@ def encode(
         wanted = [Wanted(schemas.RECORD_ID, identity, "text", distinct=True), *wanted]
         opened = scan(source, frame, wanted, rows_per_task=CHUNK_ROWS)
     codes = schemas.codes(len(hierarchies))
-    lookups = [ValueCodes.of(hierarchy.code_of) for hierarchy in hierarchies.values()]
+    lookups = [ValueCodes.of_leaves(hierarchy) for hierarchy in hierarchies.values()]
     leading = [schemas.RECORD_ID, *more, *weights, *kept]
     ids = [name for name in (schemas.RECORD_ID, schemas.ENTITY) if name in leading]
     if identity is None:
@@ -206,7 +206,7 @@ def encode_dictionary(
         fields.append(T.StructField(ID, T.StringType()))
         more.append(ID)
     opened = scan(dictionary, frame, wanted)
-    lookups = {to: ValueCodes.of(mapping.nodes) for to, mapping in known.items()}
+    lookups = {to: ValueCodes.of(mapping.nodes, numbers=mapping.numbers) for to, mapping in known.items()}
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for rows in in_chunks(tables):

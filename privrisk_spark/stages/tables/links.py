@@ -34,7 +34,8 @@ from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.linked import SLACK
 from privrisk_spark.policy.policy import LinkagePolicy, Policy
-from privrisk_spark.stages.tables.opening import LeafSource, collect_distinct_values, read
+from privrisk_spark.stages.tables.coverage import LeafSource, collect_distinct_values
+from privrisk_spark.stages.tables.opening import read
 
 LINKED_ID = "linked_id"
 
@@ -129,7 +130,7 @@ def encode_links(links: DataFrame, given: LinkagePolicy, hierarchies: Mapping[st
     wanted = [Wanted(to, name, "text", distinct=True) for to, name in ids.items()]
     wanted.append(Wanted(PROBABILITY, given.probability, "number"))
     wanted += [Wanted(to, given.columns[name].column, "text") for to, name in zip(codes, hierarchies, strict=True)]
-    lookups = [(ValueCodes.of(hierarchy.code_of), hierarchy.n_leaves) for hierarchy in hierarchies.values()]
+    lookups = [(ValueCodes.of_leaves(hierarchy), hierarchy.n_leaves) for hierarchy in hierarchies.values()]
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for rows in in_chunks(tables):
@@ -298,6 +299,10 @@ def _collect_added_hierarchies(opened: OpenLinks) -> dict[str, Hierarchy]:
     Not from the dictionary: a value no link has is consistent with ⊥ alone, be it a leaf or outside the hierarchy.
     """
     columns = opened.given.columns
-    undeclared = {name: added.column for name, added in columns.items() if not is_public(added.hierarchy)}
-    values = collect_distinct_values([LeafSource(opened.given, opened.links, undeclared)])
-    return {name: build(added.hierarchy, name, values=values.get(name)) for name, added in columns.items()}
+    source = LeafSource(opened.given, opened.links, {name: added.column for name, added in columns.items()})
+    undeclared = [name for name, added in columns.items() if not is_public(added.hierarchy)]
+    (values,) = collect_distinct_values([source.narrow(undeclared)])
+    return {
+        name: build(added.hierarchy, name, values=values.get(name), numbers=source.is_number(name))
+        for name, added in columns.items()
+    }

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import sources
-from privrisk_spark.engine.batches import Batches, find_batches
+from privrisk_spark.engine.batches import find_batches
 from privrisk_spark.engine.csv_rows import is_csv_by_tasks, read_csv_table
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.failures import list_spark_errors
 from privrisk_spark.engine.lake_tables import lake_frame
 from privrisk_spark.engine.object_tables import parquet_frame
-from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.source_files import (
     check_files,
     check_for_embedded,
@@ -30,20 +25,18 @@ from privrisk_spark.engine.source_files import (
     refuse_java_directory,
     refuse_others,
 )
-from privrisk_spark.engine.sources import as_texts, dictionary_of, scan, whole_rows, whole_rows_if_parsed
+from privrisk_spark.engine.sources import whole_rows, whole_rows_if_parsed
 from privrisk_spark.errors import EngineError, Fault, HierarchyError, MissingError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.planning.dictionaries import entry_of
+from privrisk_spark.planning.dictionaries import entry_of, leaf_columns
 from privrisk_spark.planning.readings import readings_of, readings_of_dictionary
 from privrisk_spark.policy.csv_dialect import parse_csv_dialect
 from privrisk_spark.policy.dictionaries import DictionaryTable, Table
 from privrisk_spark.policy.policy import Insensitive, Policy
 from privrisk_spark.policy.secrets import without_credentials
+from privrisk_spark.stages.tables.coverage import LeafSource, collect_distinct_values, warn_of_mismatch
 from privrisk_spark.stages.tables.tidying import OpenTable, tidied
-
-MAX_LEAVES = 2_000_000
-"""Most distinct values a hierarchy may take from the data."""
 
 _TEXT_TYPES = (
     T.StringType, T.BooleanType, T.IntegralType, T.DecimalType, T.FractionalType, T.DateType, T.CharType, T.VarcharType
@@ -106,7 +99,7 @@ def read(
             frame = parquet_frame(spark, table, key=key, used=columns if used is None else used)
             by_tasks |= frame is not None and find_batches(frame) is not None
         if frame is None:
-            options = {name: str(value) for name, value in table.options.items()}
+            options = table.option_texts
             if table.format.lower() == "csv":
                 options = _find_options_of_spark(table, key, where, private=private)
             frame = spark.read.format(table.format).options(**options).load(path_for_spark(spark, table))
@@ -137,7 +130,7 @@ def read(
 
 def _find_options_of_spark(table: Table, key: str, where: str, *, private: bool) -> dict[str, str]:
     """Return the options for Spark's own reader of CSV, which reads from places that only Spark reaches."""
-    dialect = parse_csv_dialect(table.options, f"{key}.options")
+    dialect = parse_csv_dialect(table.option_texts, f"{key}.options")
     if private or dialect.skip_rows:
         what = "under dp" if private else "with skipRows"
         raise SchemaError(
@@ -284,107 +277,9 @@ def _releasable(kind: T.DataType, *, nested: bool) -> bool:
     return isinstance(kind, (*_TEXT_TYPES, T.TimestampType, T.TimestampNTZType))
 
 
-@dataclass(frozen=True, eq=False)
-class LeafSource:
-    """Columns a hierarchy may take leaves from.
-
-    Attributes
-    ----------
-    table : Table or None
-        Of the policy, whose files tasks may read themselves; None for a frame that a caller gave.
-    frame : DataFrame
-        As Spark opened it.
-    columns : mapping of attribute to column
-    """
-
-    table: Table | None
-    frame: DataFrame
-    columns: Mapping[str, str]
-
-
-def collect_distinct_values(sources: Sequence[LeafSource]) -> dict[str, list[str]]:
-    """Collect the distinct values of columns whose hierarchies take their leaves from the data; one scan a source.
-
-    Parameters
-    ----------
-    sources : sequence of LeafSource
-
-    Returns
-    -------
-    dict of attribute to its distinct non-missing texts
-
-    Raises
-    ------
-    HierarchyError
-        If an attribute has more than :data:`MAX_LEAVES`.
-    SchemaError
-        In tasks: if a text is none.
-    """
-    found: dict[str, set[str]] = {}
-    for source in sources:
-        if not source.columns:
-            continue
-        # Only where tasks find more than the driver should take, they are told apart on the way to it.
-        found_in_tasks, most = _distinct_in_tasks(source, MAX_LEAVES + 1), len(source.columns) * MAX_LEAVES + 1
-        values = found_in_tasks.frame()
-        # No more than there are rows are found; to limit them is a shuffle.
-        few = found_in_tasks.read is not None and found_in_tasks.read <= MAX_LEAVES
-        table = (values if few else values.limit(most)).toArrow()
-        if table.num_rows == most:
-            table = values.distinct().limit(most).toArrow()
-        position = table.column("attribute").to_numpy()
-        texts = table.column("value").to_pandas().to_numpy()
-        for i, name in enumerate(source.columns):
-            found.setdefault(name, set()).update(texts[position == i])
-    for name, values_of in found.items():
-        if len(values_of) > MAX_LEAVES:
-            raise HierarchyError(
-                f"columns.{name}.hierarchy: its leaves come from the data, which holds more than {MAX_LEAVES:,} "
-                "distinct values; give a domain, or round the column first."
-            )
-    return {name: sorted(values_of) for name, values_of in found.items()}
-
-
-def _distinct_in_tasks(source: LeafSource, most: int) -> Batches:
-    """Pairs of attribute and text, each once a task; ``most`` of an attribute are too many wherever they are."""
-    names = list(source.columns.values())
-    aliases = [f"v{i}" for i in range(len(names))]
-    opened = scan(
-        source.table, source.frame, [Wanted(to, name, "text") for to, name in zip(aliases, names, strict=True)]
-    )
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        found = [pa.array([], pa.string()) for _ in names]
-        for table in tables:
-            for i, (alias, name) in enumerate(zip(aliases, names, strict=True)):
-                if len(found[i]) < most:
-                    new = _texts_that_occur(table.column(alias), name)
-                    found[i] = pc.unique(pa.concat_arrays([found[i], new]))[:most]
-        for i, texts in enumerate(found):
-            yield pa.table([pa.array(np.full(len(texts), i, dtype=np.int32)), texts], schema=_LEAVES_ARROW)
-
-    return opened.then(step, _LEAVES)
-
-
-def _texts_that_occur(column: pa.ChunkedArray, name: str) -> pa.Array:
-    """Distinct texts of a column, as Spark writes them; a file's dictionary may hold others."""
-    distinct, place = dictionary_of(column)
-    texts = as_texts(distinct.take(pc.unique(place).drop_null())).drop_null()
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid:
-        raise SchemaError(
-            f"columns.{name}: there are values whose bytes are no text in UTF-8; mend them, or write the table anew "
-            "from texts."
-        ) from None
-    return texts
-
-
-_LEAVES = T.StructType([T.StructField("attribute", T.IntegerType()), T.StructField("value", T.StringType())])
-_LEAVES_ARROW = pa.schema([("attribute", pa.int32()), ("value", pa.string())])
-
-
-def hierarchies_from_policy(policy: Policy, faults: list[Fault] | None = None) -> dict[str, Hierarchy | None]:
+def hierarchies_from_policy(
+    policy: Policy, faults: list[Fault] | None = None, *, numbers: Collection[str] = ()
+) -> dict[str, Hierarchy | None]:
     """Build the hierarchies that need no data; None for one whose leaves come from the data.
 
     Parameters
@@ -392,6 +287,8 @@ def hierarchies_from_policy(policy: Policy, faults: list[Fault] | None = None) -
     policy : Policy
     faults : list of Fault, optional
         Takes those of hierarchies that cannot be built, which are left out then.
+    numbers : collection of str
+        Columns that hold numbers.
 
     Raises
     ------
@@ -405,7 +302,7 @@ def hierarchies_from_policy(policy: Policy, faults: list[Fault] | None = None) -
             found[name] = None
             continue
         with _faults_in(told, name):
-            found[name] = build(spec.hierarchy, name, values=None, null_leaf=spec.nulls == "own-value")
+            found[name] = build(spec.hierarchy, name, null_leaf=spec.nulls == "own-value", numbers=name in numbers)
     if faults is None and told:
         raise HierarchyError(told)
     return found
@@ -427,6 +324,7 @@ def collect_hierarchies(
     *,
     given: bool = True,
     faults: list[Fault] | None = None,
+    warnings: list[str] | None = None,
 ) -> dict[str, Hierarchy]:
     """Build the hierarchy of every quasi-identifier, reading distinct values where the policy declares no domain.
 
@@ -441,6 +339,8 @@ def collect_hierarchies(
         Whether a caller gave the frame instead of the policy's table; then it is read by Spark alone.
     faults : list of Fault, optional
         Takes those of hierarchies that cannot be built, which are left out then.
+    warnings : list of str, optional
+        Takes a sentence for each column of a dictionary that holds almost no value of the table; they are logged too.
 
     Raises
     ------
@@ -448,27 +348,34 @@ def collect_hierarchies(
         Naming every hierarchy that cannot be built, unless there is a list to take them.
     """
     told: list[Fault] = [] if faults is None else faults
-    ready = hierarchies_from_policy(policy, told)
-    open_names = [name for name, hierarchy in ready.items() if hierarchy is None]
     sources = []
     if table is not None:
-        sources.append(LeafSource(None if given else policy.table, table, {name: name for name in open_names}))
+        columns = {name: name for name in policy.quasi_identifiers if name in table.columns}
+        sources.append(LeafSource(None if given else policy.table, table, columns))
     for dictionary, frame in dictionaries or ():
-        leaf_columns = {}
-        for name in open_names:
-            entry = entry_of(dictionary.columns.get(name))
-            if entry is not None and entry.level in (None, 0) and entry.age_in is None and entry.mapping is None:
-                leaf_columns[name] = entry.column
-        sources.append(LeafSource(dictionary, frame, leaf_columns))
-    values = collect_distinct_values(sources) if open_names else {}
+        columns = {name: of for name, of in leaf_columns(dictionary).items() if name in policy.quasi_identifiers}
+        sources.append(LeafSource(dictionary, frame, columns))
+    numbers = {name for source in sources for name in source.columns if source.is_number(name)}
+    ready = hierarchies_from_policy(policy, told, numbers=numbers)
+    open_names = [name for name, hierarchy in ready.items() if hierarchy is None]
+    found = collect_distinct_values([source.narrow(open_names) for source in sources]) if open_names else []
+    values = {name: set().union(*(of.get(name, ()) for of in found)) for name in open_names}
+    if table is not None:
+        for (dictionary, _), of in zip(dictionaries or (), found[1:], strict=False):
+            key = next((one.key for one in policy.dictionaries if one.table is dictionary), "dictionary")
+            for name in of:
+                warn_of_mismatch(
+                    f"{key}.columns.{name}", found[0].get(name, set()), of[name], name in numbers, warnings
+                )
     built = {}
     for name, hierarchy in ready.items():
         if hierarchy is not None:
             built[name] = hierarchy
             continue
         spec = policy.quasi_identifiers[name]
+        rule, null = spec.hierarchy, spec.nulls == "own-value"
         with _faults_in(told, name):
-            built[name] = build(spec.hierarchy, name, values=values.get(name, []), null_leaf=spec.nulls == "own-value")
+            built[name] = build(rule, name, values=values.get(name, []), null_leaf=null, numbers=name in numbers)
     if faults is None and told:
         raise HierarchyError(told)
     return built

@@ -8,7 +8,8 @@ the same values. A column that is no longer as its files have it is marked, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -21,6 +22,7 @@ from pyspark.sql import types as T  # noqa: N812
 from privrisk_spark.engine.number_texts import INEXACT, as_double, exact_text, plain_text
 from privrisk_spark.engine.sources import column, computed, present, text_of
 from privrisk_spark.errors import Fault, SchemaError
+from privrisk_spark.hierarchies.numbers import equal_text, spellings
 from privrisk_spark.hierarchies.scales import interval_labels
 from privrisk_spark.planning.readings import Declared
 from privrisk_spark.policy.policy import Policy
@@ -38,6 +40,7 @@ _FORMS = {
     "integer": r"^[+-]?[0-9]+\z",
     "number": r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?\z",
 }
+_DOUBLE = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:E-?[0-9]+)?|Infinity)")
 _KINDS: dict[str, T.DataType] = {"date": T.DateType(), "integer": T.LongType(), "number": T.DoubleType()}
 _MEANT = {"date": "dates (YYYY-MM-DD)", "integer": "whole numbers", "number": "numbers"}
 
@@ -118,9 +121,9 @@ def _values(value: Column, kind: T.DataType, reading: Reading) -> list[tuple[str
         elif step == "case":
             after, of = (F.upper if reading.case == "upper" else F.lower)(as_text), T.StringType()
         elif step == "null_if":
-            after = F.when(as_text.isin(*reading.null_if), None).otherwise(before)
+            after = F.when(_is_one_of(before, of, reading.null_if), None).otherwise(before)
         elif step == "map":
-            pairs = [F.lit(text) for pair in reading.map.items() for text in pair]
+            pairs = [F.lit(text) for pair in _meant(reading.map, of).items() for text in pair]
             after, of = F.coalesce(F.try_element_at(F.create_map(*pairs), as_text), as_text), T.StringType()
         else:
             assert reading.cast is not None
@@ -135,6 +138,21 @@ def _without_marks(value: Column, marks: NumberMarks) -> Column:
     """Write a number with a point before its decimals and no other mark; missing if it is not written with marks."""
     plain = value if marks.thousands is None else F.replace(value, F.lit(marks.thousands), F.lit(""))
     return F.when(value.rlike(rf"^(?:{marks.pattern})\z"), F.replace(plain, F.lit(marks.decimal), F.lit(".")))
+
+
+def _is_one_of(value: Column, kind: T.DataType, texts: Sequence[str]) -> Column:
+    """Whether a value is one of some texts."""
+    if isinstance(kind, T.DoubleType):  # far faster on the embedded engine than to write the number
+        numbers = [float(text) for text in map(equal_text, texts) if _DOUBLE.fullmatch(text)]
+        return value.isin(*numbers) if numbers else F.lit(False)
+    return text_of(value, kind).isin(*_meant(dict.fromkeys(texts, ""), kind))
+
+
+def _meant(texts: Mapping[str, str], kind: T.DataType) -> dict[str, str]:
+    """Return what stands instead of texts of the policy, by each way in which ``number_text`` may write them."""
+    if not isinstance(kind, T.NumericType):
+        return dict(texts)
+    return {way: instead for text, instead in reversed([*texts.items()]) for way in spellings(text)}
 
 
 def _cast(value: Column, kind: T.DataType, to: str) -> Column:
@@ -174,7 +192,8 @@ def collect_values_read(opened: OpenTable) -> tuple[ValuesRead, ...]:
     for i, (name, one) in enumerate(opened.declared.items()):
         values = _values(column(name), kinds[name], one.reading)
         for (_, before, kind), (step, after, of) in pairwise(values):
-            texts = text_of(before, kind), text_of(after, of)
+            as_it_is = present if kind == of else text_of
+            texts = as_it_is(before, kind), as_it_is(after, of)
             counts.append(F.count_if(~texts[0].eqNullSafe(texts[1])).alias(f"{i} {step}"))
             if step == "cast":
                 counts.append(F.count_if(texts[0].isNotNull() & texts[1].isNull()).alias(f"{i} uncast"))

@@ -8,14 +8,15 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
-from privrisk_spark.engine.batches import Scratch, broadcast_small
+from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.csv_tables import write_csv
-from privrisk_spark.engine.schemas import node_labels
-from privrisk_spark.engine.sources import text
+from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.errors import Fault, HierarchyError, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.hierarchies.text import Builder
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
+from privrisk_spark.stages.tables.coverage import Held, strangers
 from privrisk_spark.stages.tables.encode import MOST_WEIGHT
 
 
@@ -29,13 +30,11 @@ def write_unknown_values(scratch: Scratch, table: DataFrame, name: str, hierarch
     int
         How many there are.
     """
-    leaves = node_labels(table.sparkSession, hierarchy).where(F.col("node") < hierarchy.n_leaves)
     values = (
-        table.select(text(table, name).alias("value"))
-        .where(F.col("value").isNotNull())
+        strangers(None, table, {name: Held(name, ValueCodes.of_leaves(hierarchy))})
+        .where((F.col("column") == 0) & F.col("value").isNotNull())
         .groupBy("value")
-        .count()
-        .join(broadcast_small(leaves, hierarchy.n_leaves), F.col("value") == F.col("label"), "left_anti")
+        .agg(F.sum("rows").alias("count"))
     )
     return write_csv(scratch, values, "unknown_values"), values.count()
 
@@ -53,19 +52,22 @@ def missing_forbidden(name: str, rows: int) -> Fault:
     return Fault(f"columns.{name}.nulls", f"{rule} 'suppress', 'own-value' or 'wildcard'")
 
 
-def outside_hierarchy(name: str, values: int, rows: int, where: str) -> Fault:
+def outside_hierarchy(name: str, hierarchy: Builder, values: int, rows: int, where: str) -> Fault:
     """Fault of a column with values outside its hierarchy.
 
     Parameters
     ----------
     name : str
+    hierarchy : Builder
+        As the policy declares it.
     values, rows : int
         How many, and in how many rows.
     where : str
         Where they can be looked at, as a clause.
     """
     rule = f"{values:,} value(s) in {rows:,} row(s) are not in the hierarchy; {where}"
-    return Fault(f"columns.{name}.hierarchy", f"{rule}. Add them, or set columns.{name}.unknown: suppress")
+    remedy = f"{hierarchy.remedy()}, or set columns.{name}.unknown: suppress"
+    return Fault(f"columns.{name}.hierarchy", f"{rule}. {remedy}")
 
 
 def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], int], *, listed_in: Path | str) -> None:
@@ -103,5 +105,6 @@ def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], 
     for name, spec in specs.items():
         if facts.unknown[name] and spec.unknown != "suppress":
             values = set_aside(name)
-            rule = outside_hierarchy(name, values, facts.unknown[name], f"they are listed in {listed_in}")
+            where = f"they are listed in {listed_in}"
+            rule = outside_hierarchy(name, spec.hierarchy, values, facts.unknown[name], where)
             raise HierarchyError([rule])

@@ -100,6 +100,43 @@ def test_the_release_has_the_same_bytes_under_any_partitioning(
     assert seen[0] == seen[1]
 
 
+def test_release_of_a_file_with_its_own_root_shows_that_root(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
+    cities = tmp_path / "city.csv"
+    cities.write_text("Ulm;U***;****\nBonn;B***;****\nKiel;K***;****\n")
+    tree = 'tree: {"*": {south: [Ulm], north: [Bonn, Kiel]}}'
+    assert tree in small.read_text()
+    small.write_text(small.read_text().replace(tree, f"file: {cities}"))
+    ran = privrisk(str(small), "--set=decision.utility_at_least=0")
+    assert ran.code == 0, ran.err
+    assert set(pd.read_parquet(ran.data)["city"]) == {"****"}
+
+
+@pytest.mark.parametrize("form", ["34", "34.0", "3.4e1", "034"])
+def test_release_against_a_dictionary_of_equal_numbers_finds_every_record(
+    privrisk: Privrisk, small: Path, tmp_path: Path, form: str
+) -> None:
+    written = {"34": str, "34.0": lambda age: f"{age}.0", "3.4e1": lambda age: f"{age / 10}e1", "034": "{:03}".format}
+    with (tmp_path / "register.csv").open("w") as file:
+        file.write("years\n" + "\n".join(written[form](20 + i % 30) for i in range(60) for _ in range(4)) + "\n")
+    text = small.read_text().replace(", domain: [0, 99]", "")
+    text += f"""
+dictionary:
+  kind: table
+  path: {tmp_path / "register.csv"}
+  format: csv
+  options: {{header: true}}
+  columns: {{age: years}}
+"""
+    small.write_text(text)
+    ran = privrisk(str(small))
+    assert ran.code == 0, ran.err
+    matched = form != "034"
+    assert (ran.summary["risk_before"]["max"] == 3 / 8) == matched, ran.summary["risk_before"]
+    warned = "Likely reason: leading zeros, such as 010 and 10"
+    pages = [(ran.root / "vault" / "report.html").read_text(), ran.err]
+    assert [warned in page for page in pages] == [not matched] * 2
+
+
 def test_the_same_run_id_returns_the_same_release(privrisk: Privrisk, small: Path) -> None:
     first = privrisk(str(small), "--run-id", "one")
     before = {p: p.stat().st_mtime_ns for p in first.data.iterdir()}
@@ -322,8 +359,9 @@ def test_errors_a_newcomer_makes(privrisk: Privrisk, small: Path, tmp_path: Path
         "columns.city.hierarchy: 1 value(s) in 20 row(s) are not in the hierarchy",
     )
     one_line(
-        with_policy("domain: [0, 99]", "domain: [0, 30]"), "columns.age.hierarchy", "in 38 row(s)", "unknown: suppress"
-    )
+        with_policy("domain: [0, 99]", "domain: [0, 30]"), "columns.age.hierarchy", "in 38 row(s)",
+        "Widen domain, or set a unit below 1 if values are between its steps, such as unit: 0.5", "unknown: suppress",
+    )  # fmt: skip
     one_line(privrisk(str(tmp_path / "nowhere.yaml")), "there is no policy file")
     one_line(privrisk(), "name a policy file")
     one_line(

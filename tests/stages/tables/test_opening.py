@@ -24,7 +24,7 @@ from privrisk_spark.engine.settings import input_files
 from privrisk_spark.engine.value_codes import resolve
 from privrisk_spark.errors import HierarchyError, InputError, SchemaError
 from privrisk_spark.policy.policy import Table
-from privrisk_spark.stages.tables import opening
+from privrisk_spark.stages.tables import coverage
 from privrisk_spark.stages.tables.encode import encode, encode_dictionary
 from privrisk_spark.stages.tables.opening import check_columns, check_dictionary, collect_hierarchies, read
 
@@ -108,7 +108,7 @@ def test_nan_is_missing_and_is_no_leaf(spark):
     rows = [(1.0, 1.0, 1.0), (math.nan, None, math.nan), (None, math.nan, None), (math.inf, -0.0, math.nan)]
     frames = layouts(spark, rows, "x double, y float, z double")
     hierarchies = collect_hierarchies(policy, frames[0], None)
-    assert [list(h.code_of) for h in hierarchies.values()] == [["1.0", "Infinity"], ["-0.0", "1.0"]]
+    assert [list(h.code_of) for h in hierarchies.values()] == [["1", "Infinity"], ["0", "1"]]
     variants = together([encode(frame, policy, hierarchies, blocks=False).frame() for frame in frames])
     found = sorted((r["q0"], r["q1"], repr(r["r0"])) for r in variants[0])
     assert found == [(-2, -2, "None"), (-2, -2, "None"), (0, 1, "1.0"), (1, 0, "None")]
@@ -205,7 +205,7 @@ def test_missing_and_unknown_values_under_every_null_policy(spark):
 
 
 def test_leaves_from_the_data_are_limited_without_naming_a_value(spark, monkeypatch):
-    monkeypatch.setattr(opening, "MAX_LEAVES", 3)
+    monkeypatch.setattr(coverage, "MAX_LEAVES", 3)
     policy = policy_of({"x": quasi(FLAT), "y": quasi(FLAT)})
     frame = spark.createDataFrame([(f"planted-{i}", "same") for i in range(5)], "x string, y string")
     with pytest.raises(HierarchyError, match=r"^columns\.x\.hierarchy: .* more than 3 distinct") as caught:
@@ -219,7 +219,7 @@ def test_leaves_do_not_depend_on_who_reads(spark, tmp_path, monkeypatch, most):
 
     Of a table of no more rows than leaves are allowed, all that tasks find comes to the driver as it is.
     """
-    monkeypatch.setattr(opening, "MAX_LEAVES", most)
+    monkeypatch.setattr(coverage, "MAX_LEAVES", most)
     names = ["txt", "day", "n", "yes", "ward", "year"]
     policy = policy_of({name: quasi(FLAT, nulls="suppress") for name in names}, table={"path": str(tmp_path / "t")})
     for number in range(4):
@@ -233,7 +233,7 @@ def test_leaves_do_not_depend_on_who_reads(spark, tmp_path, monkeypatch, most):
     frame = read(spark, policy.table, key="table")
     by_tasks = collect_hierarchies(policy, frame, None, given=False)
     by_spark = collect_hierarchies(policy, frame, None)
-    monkeypatch.setattr(opening, "MAX_LEAVES", 4)
+    monkeypatch.setattr(coverage, "MAX_LEAVES", 4)
     with pytest.raises(HierarchyError, match=r"more than 4 distinct"):
         collect_hierarchies(policy, frame, None, given=False)
     found = {name: list(hierarchy.code_of) for name, hierarchy in by_tasks.items()}
@@ -250,8 +250,8 @@ def test_columns_of_one_table_are_scanned_once(spark, tmp_path, monkeypatch):
     pq.write_table(pa.table({name: [f"{name}-{i}" for i in range(3)] for name in names}), tmp_path / "p.parquet")
     frame = read(spark, policy.table, key="table")
     scans = []
-    real = opening.scan
-    monkeypatch.setattr(opening, "scan", lambda *given: scans.append(real(*given)) or scans[-1])
+    real = coverage.scan
+    monkeypatch.setattr(coverage, "scan", lambda *given: scans.append(real(*given)) or scans[-1])
     assert [h.n_leaves for h in collect_hierarchies(policy, frame, None, given=False).values()] == [3] * 5
     assert len(scans) == 1
     assert scans[0].steps, "tasks read the files themselves"
