@@ -229,7 +229,7 @@ def test_load_scalars_without_quotes_keep_their_texts(tmp_path: Path) -> None:
     text = yaml.safe_dump(changed(RISK, ("table", DROP), ("columns.zip", DROP)), sort_keys=False)
     odd = ["010", "01.10", "12:30", "1_000", "0x1F", "NO", "1e3", "true", "1", "01"]
     written = f"""
-table: {{path: t, format: csv, options: {{nullValue: NO, header: true, sep: 0, charset: 010}}}}
+table: {{path: t, format: csv, options: {{nullValue: NO, header: true, sep: 0, comment: 7}}}}
 columns:
   zip:
     role: quasi-identifier
@@ -240,8 +240,8 @@ columns:
 """
     more = f"columns.time.hierarchy.flat.values=[{', '.join(odd)}, 00]"
     files = write(tmp_path, text.replace("columns:", written, 1))
-    policy = loaded(files, more, PRIVRISK__TABLE__OPTIONS__NANVALUE="OFF")
-    options = {"charset": "010", "header": "true", "nullValue": "NO", "nanvalue": "OFF", "sep": "0"}
+    policy = loaded(files, more, PRIVRISK__TABLE__OPTIONS__EMPTYVALUE="OFF")
+    options = {"comment": "7", "header": "true", "nullValue": "NO", "emptyvalue": "OFF", "sep": "0"}
     assert policy.table.option_texts == options
     zips, times = policy.quasi_identifiers["zip"], policy.quasi_identifiers["time"]
     assert zips.read is not None
