@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from privrisk_spark.errors import ConfigError, Fault
-from privrisk_spark.storage.files import LocalFile
-from privrisk_spark.storage.locations import is_remote
+from privrisk_spark.storage.files import LineFile, LocalFile, files_below
+from privrisk_spark.storage.locations import is_remote, locate
+from privrisk_spark.storage.table_files import files_of
 
 __all__ = ["MISSING_WORDS", "Recognized", "recognize_table"]
 
@@ -74,7 +75,7 @@ def recognize_table(path: str, *, format: str | None = None, options: Mapping[st
     Parameters
     ----------
     path : str
-        File or directory; of one in an object store only the name is read.
+        File or directory, also in an object store.
     format : str, optional
         If the caller knows it.
     options : mapping, optional
@@ -90,7 +91,9 @@ def recognize_table(path: str, *, format: str | None = None, options: Mapping[st
     remote = is_remote(path)
     if not remote and not place.exists():
         raise _error(f"'{place.expanduser().absolute()}' does not exist. Fix: name a file or a directory of files")
-    example = None if remote else next(_files(place), None)
+    example = next(_find_files(path), None)
+    if remote and example is None:
+        raise _error(f"'{path}' has no files. Fix: name a file or a directory of files")
     foreign = _FOREIGN.get(place.suffix.lower())
     if foreign is not None and format is None:
         raise _error(f"'{place.name}' is a file of {foreign}, which is not read. Fix: write CSV in UTF-8, or Parquet")
@@ -108,14 +111,13 @@ def _error(rule: str) -> ConfigError:
     return ConfigError([Fault("TABLE", rule)])
 
 
-def _files(place: Path) -> Iterator[Path]:
+def _find_files(path: str) -> Iterator[LineFile]:
     """Files of a table, but those Spark leaves out."""
-    if place.is_file():
-        yield place
-    elif place.is_dir():
-        for file in sorted(place.rglob("*")):
-            if file.is_file() and not any(part.startswith(("_", ".")) for part in file.relative_to(place).parts):
-                yield file
+    if is_remote(path):
+        yield from files_below(locate(path, key="TABLE"))
+    else:
+        for file in files_of(Path(path)):
+            yield LocalFile(path, str(file), file.name, 0)
 
 
 def _of_directory(place: Path, remote: bool) -> str | None:
@@ -130,13 +132,13 @@ def _by_name(place: Path) -> str | None:
     return next((_FORMATS[suffix] for suffix in reversed(place.suffixes) if suffix.lower() in _FORMATS), None)
 
 
-def _by_content(example: Path | None) -> str | None:
+def _by_content(example: LineFile | None) -> str | None:
     if example is None:
         return None
-    by_name = _by_name(example)
+    by_name = _by_name(Path(example.name))
     if by_name is not None:
         return by_name
-    with example.open("rb") as opened:
+    with example.content() as opened:
         begin = opened.read(4)
     return next((name for magic, name in _MAGIC.items() if begin.startswith(magic)), None)
 
@@ -144,13 +146,13 @@ def _by_content(example: Path | None) -> str | None:
 # ----------------------------------------------------------------------------------------------------------- CSV
 
 
-def _recognize_csv(file: Path, given: Mapping[str, Option]) -> dict[str, Option]:
+def _recognize_csv(file: LineFile, given: Mapping[str, Option]) -> dict[str, Option]:
     found: dict[str, Option] = {}
-    with _open(file) as opened:
+    with file.content() as opened:
         encoding = str(given.get("encoding") or _find_encoding(opened))
     if encoding != "UTF-8":
         found["encoding"] = encoding
-    with _open(file) as opened, io.TextIOWrapper(opened, encoding, errors="replace", newline="") as decoded:
+    with file.content() as opened, io.TextIOWrapper(opened, encoding, errors="replace", newline="") as decoded:
         text = decoded.read(_LOOKED_AT)
     text = text.removeprefix("\ufeff")
     if len(text) == _LOOKED_AT:  # the last line may be cut
@@ -193,10 +195,6 @@ def _find_first_row(
     if header is None:
         raise _error("the first row may be a header or a record. Fix: give --option header=true or header=false")
     return found | {"header": header}
-
-
-def _open(file: Path) -> IO[bytes]:
-    return LocalFile("", str(file), file.name, 0).content()
 
 
 def _find_encoding(opened: IO[bytes]) -> str:

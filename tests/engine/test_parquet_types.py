@@ -225,7 +225,7 @@ def documented(rows: list[list[str]]) -> list[str]:
 def test_open_table_column_of_any_type_matters_only_if_its_role_uses_it(spark: SparkSession, tmp_path: Path) -> None:
     """The documents list the same outcomes."""
     expected = documented([outcome_of(spark, tmp_path / name, name) for name in CASES])
-    page = (ROOT / "docs" / "policy.md").read_text()
+    page = (ROOT / "docs" / "files.md").read_text()
     found = page.partition("## Types of Parquet\n")[2].partition("\n## ")[0]
     lines = [line for line in found.splitlines() if line.startswith("| ")][1:]
     assert lines == expected, "\n".join(expected)

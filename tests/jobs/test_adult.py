@@ -213,7 +213,7 @@ def test_a_run_id_covers_one_snapshot(
         ("columns.age.unknown=error", "columns.age.unknown: 'error' is refused under dp"),
         ("guarantee.schemes=[[0, 9, 0, 0, 0, 0, 0, 0, 0]]", "level 9 of 'age' exceeds the height 4"),
         ("checks.max_mean_risk=0.5", "checks.max_mean_risk: would read exact data"),
-        ("table.options.inferSchema=true", "table.options.inferSchema: is refused under dp"),
+        ("table.options.multiLine=true", "table.options.multiLine: is refused under dp"),
         ("counting.plan=dense", "counting.plan: is not used in mode 'local'"),
         ("table.format=json", "table.format: 'json' is refused under dp"),
         ("guarantee.mode=as_published", "guarantee.mode: must be 'local', 'global' or 'public-dictionary'"),

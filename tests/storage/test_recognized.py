@@ -6,13 +6,17 @@ import bz2
 import gzip
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.s3_server import BUCKET
 from privrisk_spark.errors import ConfigError
+from privrisk_spark.storage.locations import locate
+from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.recognized import Recognized, recognize_table
 
 CSV: dict[str, dict[str, Any]] = {
@@ -103,7 +107,17 @@ def test_directories_by_what_lies_in_them(tmp_path: Path) -> None:
     assert recognize_table(str(tmp_path / "lake")).format == "delta"
     pq.write_table(pa.table({"a": [1]}), tmp_path / "unnamed")
     assert recognize_table(str(tmp_path / "unnamed")).format == "parquet"
-    assert recognize_table("s3://bucket/x/table.csv.gz") == Recognized("csv", {"header": True})
+
+
+def test_recognize_table_in_an_object_store_reads_its_first_rows(endpoint: str, tmp_path: Path) -> None:
+    del endpoint
+    (tmp_path / "a.csv").write_text("34;f\n36;m\n")
+    uri = f"s3://{BUCKET}/{uuid4().hex}"
+    with pytest.raises(ConfigError, match=r"has no files\. Fix: name a file or a directory of files"):
+        recognize_table(uri)
+    open_store(locate(uri, key="TABLE")).upload("a.csv", tmp_path / "a.csv")
+    for path in (uri, f"{uri}/a.csv"):
+        assert recognize_table(path) == Recognized("csv", {"sep": ";", "header": False})
 
 
 @pytest.mark.parametrize("name", ["table.XLSX", "table.sav"])
