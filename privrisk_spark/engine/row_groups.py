@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -191,6 +192,10 @@ def together(tasks: Sequence[RowGroups], rows_per_task: int) -> list[tuple[RowGr
     return [tuple(of_task) for of_task in gathered]
 
 
+# Spark 4.0 and 4.1 know no time zone there, and take UTC.
+_IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
+
+
 def batches_of(
     spark: SparkSession,
     schema: T.StructType,
@@ -215,7 +220,7 @@ def batches_of(
     kinds = {field.name: field.dataType for field in schema.fields}
     plain = {want.name for want in wanted if want.distinct}
     encoded = {want.name for want in wanted if isinstance(kinds[want.name], T.StringType)} - plain
-    types = {name: to_arrow_type(kinds[name], timezone="UTC") for name in {want.name for want in wanted}}
+    types = {name: to_arrow_type(kinds[name], **_IN_UTC) for name in {want.name for want in wanted}}
 
     def read(task: tuple[RowGroups, ...]) -> Iterator[pa.Table]:
         for piece in task:
