@@ -6,7 +6,7 @@ import io
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any, Final
 
 import numpy as np
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.csv_values import CsvParser, find_csv_records
+from privrisk_spark.engine.csv_values import LONGEST_LINE, CsvParser, find_csv_records
 from privrisk_spark.engine.object_files import in_object_store, named_columns, object_files, object_partitions
 from privrisk_spark.engine.partitions import repeated
 from privrisk_spark.engine.source_files import local_files, local_line_files, refuse_unread
@@ -72,6 +72,8 @@ class _Layout:
         In the names of directories.
     values : sequence of mapping
         Of each file the values of ``named``.
+    private : bool
+        Whether a row that is too long is left out instead of an error.
     """
 
     where: str
@@ -81,6 +83,7 @@ class _Layout:
     columns: tuple[str, ...]
     named: tuple[str, ...]
     values: Sequence[Mapping[str, Any]]
+    private: bool = False
 
     @property
     def parts(self) -> list[tuple[int, int, int | None]]:
@@ -118,7 +121,7 @@ def read_csv_table(spark: SparkSession, table: Table, *, key: str, private: bool
     Columns in the names of directories come last. A malformed line has missing values for those it lacks, and loses
     those beyond the last column; if its quotes are not clear, all its values are missing.
     """
-    layout = _find_layout(table, key)
+    layout = replace(_find_layout(table, key), private=private)
     parser = CsvParser(layout.dialect, layout.where, len(layout.columns), private)
 
     def read(part: tuple[int, int, int | None]) -> Iterator[pa.Table]:
@@ -232,12 +235,14 @@ def _name_columns(
 def _find_first(file: LineFile, dialect: CsvDialect, where: str, key: str) -> tuple[list[str | None] | None, int]:
     """Return the values of a file's first record, and the place of its first row."""
     data, size = b"", 2**16
+    with _damage_named(file, where), file.content() as raw:
+        marked = raw.read(2) in _UTF16_MARKS
+    if marked and not dialect.encoding.lower().replace("_", "-").startswith("utf-16"):
+        raise SchemaError(f"{where}: file {file.name} is in UTF-16. Fix: set {key}.options.encoding: UTF-16.")
     with _damage_named(file, where), _opened(file, dialect) as source:
         while True:
             more = source.read(size)
             data, size = data + more, 4 * size
-            if dialect.is_divisible and data.startswith(_UTF16_MARKS):
-                raise SchemaError(f"{where}: file {file.name} is in UTF-16. Fix: set {key}.options.encoding: UTF-16.")
             begin = len(_UTF8_MARK) if data.startswith(_UTF8_MARK) else 0
             for _ in range(dialect.skip_rows):
                 length = find_first_line_end(data[begin:])
@@ -329,7 +334,9 @@ def _read_blocks(layout: _Layout, number: int, start: int, end: int | None) -> I
                 rest = rest[cut:]
             if not data:
                 return
-            if len(rest) > LONGEST:
+            if len(rest) > LONGEST and layout.private:
+                rest = rest[:LONGEST_LINE]  # too long for a row all the same
+            elif len(rest) > LONGEST:
                 raise SchemaError(
                     f"{layout.where}: file {file.name} has a row of more than {LONGEST:,} bytes: a quote that does not "
                     "end, or no line ends."

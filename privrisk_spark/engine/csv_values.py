@@ -95,8 +95,9 @@ class CsvParser:
         if not data.strip(b"\r\n"):
             return [pa.array([], pa.string()) for _ in names]
         table = pyarrow.csv.read_csv(
-            pa.BufferReader(data),
-            pyarrow.csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 1),
+            # Without an end of the last line Arrow takes a missing value there for an empty text.
+            pa.BufferReader(data if data.endswith((b"\n", b"\r")) else data + b"\n"),
+            pyarrow.csv.ReadOptions(column_names=names, use_threads=False, block_size=len(data) + 2),
             pyarrow.csv.ParseOptions(
                 delimiter=self.dialect.sep, quote_char=self.dialect.quote or False, double_quote=True,
                 newlines_in_values=self.dialect.multi_line,

@@ -59,7 +59,7 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-_OTHERWISE = r"^[+.]|[0-9][.eE]|^-[0.]|^-?inf$"
+_OTHERWISE = r"^[+.]|[0-9][.eE]|^-[0.]|^-?inf$|[0-9]{39}"
 """What a text may hold that is not written as :func:`equal_texts` writes it."""
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine.partitions import partition_texts, partition_values
 from privrisk_spark.errors import Fault, InputError, MissingError, SchemaError
+from privrisk_spark.policy.csv_dialect import parse_csv_dialect
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.files import LineFile, ObjectFile, files_below
 from privrisk_spark.storage.lakes.snapshot import Value
@@ -54,8 +55,7 @@ def object_files(table: Table, *, key: str) -> list[ObjectFile]:
         raise SchemaError([Fault(f"{key}.path", error.faults[0].rule)]) from None
     if not files:
         raise MissingError(f"{key}.path: '{location}' cannot be read as {table.format}: there is nothing there.")
-    options = {name.lower(): value.lower() for name, value in table.option_texts.items()}
-    full = table.format.lower() == "parquet" or options.get("header") == "true"
+    full = table.format.lower() == "parquet" or parse_csv_dialect(table.option_texts, f"{key}.options").header
     empty = next((file for file in files if full and not file.size), None)
     if empty is not None:
         raise SchemaError(

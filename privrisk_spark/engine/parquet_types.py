@@ -7,7 +7,7 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -99,7 +99,7 @@ def read_footer(file: str | IO[bytes]) -> Footer:
     metadata = pq.read_metadata(file)
     schema, said = metadata.schema.to_arrow_schema(), metadata.metadata or {}
     leaves = (metadata.schema.column(i) for i in range(metadata.num_columns))
-    noted = {one["name"]: one["type"] for one in json.loads(said.get(_SPARK, b"{}")).get("fields", ())}
+    noted = _read_notes(said.get(_SPARK, b"{}"))
     noted_types, other_calendar = said.get(b"ARROW:schema"), counts_days_otherwise(said)
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     chunks = [group.column(i) for group in groups for i in range(metadata.num_columns)]
@@ -132,6 +132,14 @@ def read_footer(file: str | IO[bytes]) -> Footer:
         retyped=noted_types is not None
         and pa.ipc.read_schema(pa.py_buffer(b64decode(noted_types))).types != schema.types,
     )
+
+
+def _read_notes(said: bytes) -> dict[str, Any]:
+    """Types of Spark by column, as Spark notes them; none if the note is damaged."""
+    try:
+        return {one["name"]: one["type"] for one in json.loads(said).get("fields", ())}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def counts_days_otherwise(said: Mapping[bytes, bytes]) -> bool:

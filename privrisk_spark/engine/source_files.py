@@ -18,6 +18,7 @@ from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.object_files import in_object_store, object_files
 from privrisk_spark.engine.parquet_types import read_footer
 from privrisk_spark.errors import MissingError, SchemaError, listing
+from privrisk_spark.policy.csv_dialect import parse_csv_dialect
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.secrets import without_credentials
 from privrisk_spark.results.facts import FilesRead
@@ -259,7 +260,7 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
         return None
     form = table.format.lower()
     options = {name.lower(): value.lower() for name, value in table.option_texts.items()}
-    headed = form == "csv" and options.get("header") == "true"
+    headed = form == "csv" and parse_csv_dialect(table.option_texts, f"{key}.options").header
     for file in files:
         _refuse_lost(file, f"{key}.path: '{table.path}': file {file.name}", empty=form in ("parquet", "orc") or headed)
     if _SELECTING & set(options):

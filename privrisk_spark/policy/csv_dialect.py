@@ -21,9 +21,9 @@ def _check_sign(text: str) -> str:
 
 def _check_encoding(name: str) -> str:
     try:
-        codecs.lookup(name)
-    except LookupError:
-        raise ValueError("is no encoding that Python knows, such as UTF-8, windows-1252 or UTF-16") from None
+        " ".encode(name)
+    except LookupError:  # unknown, or a codec of bytes such as hex
+        raise ValueError("must be an encoding that Python knows, such as UTF-8, windows-1252 or UTF-16") from None
     return name
 
 
@@ -44,10 +44,10 @@ class CsvDialect(Part):
     sep: Annotated[Sign, BeforeValidator(_take_tab)] = Field(",", description="Between two values; `\\t` is a tab.")
     quote: Sign | Literal[""] = Field('"', description="Around a value; empty: quotes mean nothing.")
     escape: Sign | None = Field(None, description="Before a quote within quotes. By default quotes are doubled.")
-    encoding: Annotated[str, AfterValidator(_check_encoding)] = Field("UTF-8", description="Of the letters.")
+    encoding: Annotated[str, AfterValidator(_check_encoding)] = Field("UTF-8", description="Character encoding.")
     null_value: str = Field("", description="Text that means a missing value; an empty value is missing, too.")
     empty_value: str = Field("", description="What two quotes with nothing between them stand for.")
-    comment: Sign | None = Field(None, description="Lines that begin with it are no rows.")
+    comment: Sign | None = Field(None, description="Lines that begin with it are skipped.")
     multi_line: bool = Field(False, description="Values in quotes may hold line breaks.")
     skip_rows: Natural = Field(0, description="Lines above the header, such as a title, that are left out.")
     mode: Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"] | None = Field(
@@ -149,14 +149,20 @@ def parse_csv_dialect(options: Mapping[str, str], key: str) -> CsvDialect:
 
 def _explain_unknown(name: str) -> str:
     if name.lower() == "inferschema":
-        return "is no option of csv, whose values are texts. Fix: set columns.X.read: {cast: number} for a column X"
-    return f"is no option of csv{nearest(name, list(CSV_OPTIONS))}. Fix: use one of {listing(list(CSV_OPTIONS))}"
+        return "is an unknown option of csv, whose values are texts. Fix: set columns.X.read: {cast: number}"
+    names = list(CSV_OPTIONS)
+    return f"is an unknown option of csv{nearest(name, names)}. Fix: use one of {listing(names)}"
 
 
 def _find_contradictions(found: CsvDialect, written: Mapping[str, str], key: str) -> list[Fault]:
     faults = []
-    if found.sep == found.quote or found.sep == found.comment:
+    if found.sep in (found.quote, found.comment):
         faults.append(Fault(f"{key}.{written.get('sep', 'sep')}", "must differ from quote and comment"))
+    if found.comment == found.quote:
+        faults.append(Fault(f"{key}.{written['comment']}", "must differ from quote"))
+    if found.multi_line and found.comment is not None:
+        rule = "must be left out with multiLine: a quote in a comment would begin a value. Fix: use skipRows"
+        faults.append(Fault(f"{key}.{written['comment']}", rule))
     if found.multi_line and found.escape_sign is not None:
         rule = "goes with doubled quotes only. Fix: leave escape out, or write the table anew"
         faults.append(Fault(f"{key}.{written['multi_line']}", rule))

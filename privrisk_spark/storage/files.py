@@ -70,7 +70,7 @@ class ObjectFile:
     @property
     def compressed(self) -> bool:
         """Whether its name says that it is compressed as a whole, so that it can be read from the start alone."""
-        return self.name.endswith(tuple(_DECOMPRESSED))
+        return self.name.lower().endswith(tuple(_DECOMPRESSED))
 
     def content(self) -> IO[bytes]:
         """Open it as :meth:`reader` does; of a compressed one what was compressed is read.
@@ -84,7 +84,7 @@ class ObjectFile:
         """
         opened = self.reader()
         for ending, decompressed in _DECOMPRESSED.items():
-            if self.name.endswith(ending):
+            if self.name.lower().endswith(ending):
                 found: IO[bytes] = decompressed(opened)
                 return found
         return opened
@@ -126,11 +126,11 @@ class LocalFile:
     @property
     def compressed(self) -> bool:
         """Whether its name ends as that of a compressed file."""
-        return self.name.endswith(tuple(_DECOMPRESSED))
+        return self.name.lower().endswith(tuple(_DECOMPRESSED))
 
     def content(self) -> IO[bytes]:
         """Open it for reading. A compressed file is decompressed."""
-        ending = next((one for one in _DECOMPRESSED if self.name.endswith(one)), None)
+        ending = next((one for one in _DECOMPRESSED if self.name.lower().endswith(one)), None)
         found: IO[bytes] = self.reader() if ending is None else _DECOMPRESSED[ending](self.place)
         return found
 

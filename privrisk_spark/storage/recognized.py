@@ -7,7 +7,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import IO, Any
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.storage.files import LineFile, LocalFile, files_below
 from privrisk_spark.storage.locations import is_remote, locate
+from privrisk_spark.storage.opening import open_remote
 from privrisk_spark.storage.table_files import files_of
 
 __all__ = ["MISSING_WORDS", "Recognized", "recognize_table"]
@@ -68,9 +69,8 @@ class Recognized:
 def recognize_table(path: str, *, format: str | None = None, options: Mapping[str, Option] | None = None) -> Recognized:
     """Return what a table's files are.
 
-    The separator of CSV is the one by which most rows have the same number of fields. The first row is a header if a
-    column of numbers or dates does not begin with one, or if columns of texts begin with a text that does not occur
-    again.
+    The separator of CSV is the one by which most rows have the same number of fields. The first row is a header if no
+    column of numbers or dates begins with one, and no column of repeated texts with one of them.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def recognize_table(path: str, *, format: str | None = None, options: Mapping[st
     foreign = _FOREIGN.get(place.suffix.lower())
     if foreign is not None and format is None:
         raise _error(f"'{place.name}' is a file of {foreign}, which is not read. Fix: write CSV in UTF-8, or Parquet")
-    found = format or _of_directory(place, remote) or _by_name(Path(path)) or _by_content(example)
+    found = format or _of_directory(path) or _by_name(Path(path)) or _by_content(example)
     if found is None:
         rule = f"no name and no first bytes show the format of '{path}'. Fix: give --format csv, parquet, orc, json, "
         raise _error(f"{rule}delta or iceberg")
@@ -120,12 +120,19 @@ def _find_files(path: str) -> Iterator[LineFile]:
             yield LocalFile(path, str(file), file.name, 0)
 
 
-def _of_directory(place: Path, remote: bool) -> str | None:
-    if remote or not place.is_dir():
-        return None
-    if (place / "_delta_log").is_dir():
-        return "delta"
-    return "iceberg" if next(place.glob("metadata/*.metadata.json"), None) is not None else None
+def _of_directory(path: str) -> str | None:
+    """Return delta or iceberg if a directory has their logs, which are no data files."""
+    if is_remote(path):
+        names: Iterable[str] = (entry.name for entry in open_remote(locate(path, key="TABLE")).entries())
+    else:
+        logs = (Path(path, log) for log in ("_delta_log", "metadata"))
+        names = (str(file.relative_to(path)) for log in logs for file in log.glob("*"))
+    for name in names:
+        if name.startswith("_delta_log/"):
+            return "delta"
+        if name.startswith("metadata/") and name.endswith(".metadata.json"):
+            return "iceberg"
+    return None
 
 
 def _by_name(place: Path) -> str | None:
@@ -157,10 +164,12 @@ def _recognize_csv(file: LineFile, given: Mapping[str, Option]) -> dict[str, Opt
     text = text.removeprefix("\ufeff")
     if len(text) == _LOOKED_AT:  # the last line may be cut
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
-    quoting = _find_quoting(text, str(given.get("sep") or given.get("delimiter") or ""))
-    separator = quoting["delimiter"]
-    if separator != ",":
-        found["sep"] = separator
+    declared = re.match(r"sep=(.)(?:\r\n|\r|\n)", text)  # Excel's own first line
+    text = text[declared.end() :] if declared else text
+    known = str(given.get("sep") or given.get("delimiter") or (declared[1] if declared else ""))
+    quoting = _find_quoting(text, known)
+    if quoting["delimiter"] != ",":
+        found["sep"] = quoting["delimiter"]
     if "escapechar" in quoting:
         found["escape"] = "\\"
     rows = _parse(text, quoting)
@@ -170,27 +179,38 @@ def _recognize_csv(file: LineFile, given: Mapping[str, Option]) -> dict[str, Opt
             found["multiLine"] = True
         else:
             rows = [(place, row) for place, line in enumerate(text.splitlines()) for _, row in _parse(line, quoting)]
-    return found | _find_first_row(rows, given, separator)
+    if declared:
+        rows = [(place + 1, row) for place, row in rows]
+    return found | _find_first_row(rows, given, quoting["delimiter"], above=int(declared is not None))
 
 
 def _find_first_row(
-    rows: Sequence[tuple[int, list[str]]], given: Mapping[str, Option], separator: str
+    rows: Sequence[tuple[int, list[str]]], given: Mapping[str, Option], separator: str, *, above: int
 ) -> dict[str, Option]:
     """Find the lines above the header, and whether there is one."""
-    found: dict[str, Option] = {}
+    found: dict[str, Option] = {"skipRows": above} if above else {}
     if rows and "skipRows" not in given:
+        # Spreadsheets write as many separators above the header as below it.
+        filled = [max((i for i, cell in enumerate(row, 1) if cell.strip()), default=0) for _, row in rows]
         width = Counter(len(row) for _, row in rows).most_common(1)[0][0]
         first = next(i for i, (_, row) in enumerate(rows) if len(row) == width)
-        cut = len(rows[first - 1][1]) == width - 1 if first else False
-        if cut and (width > 2 or separator == " "):
+        if first == 1 and len(rows[0][1]) == width - 1 and all(rows[0][1]) and (width > 2 or separator == " "):
             raise _error(
-                "the header has one name less than the rows have values: write.table of R writes row names so. Fix: "
-                "write the table with row.names = FALSE or col.names = NA"
+                "the header has one name less than the rows have values, as write.table of R writes row names. Fix: "
+                "write the table with row.names = FALSE or col.names = NA, or without a separator at the end of rows"
             )
-        if first and all(len(row) < width for _, row in rows[:first]):
+        usual = Counter(filled).most_common(1)[0][0]
+        while first + 1 < len(rows) and filled[first] < min(usual, 2):
+            first += 1
+        if first:
             found["skipRows"], rows = rows[first][0], rows[first:]
     if "header" in given:
         return found
+    if rows and rows[0][1][0].startswith("#") and "comment" not in given:
+        raise _error(
+            "the first line begins with '#'. Fix: give --option comment=# if it is a comment, or --option header=true "
+            "if it has the names of the columns"
+        )
     header = _is_header([row for _, row in rows])
     if header is None:
         raise _error("the first row may be a header or a record. Fix: give --option header=true or header=false")
@@ -234,8 +254,8 @@ def _find_quoting(text: str, separator: str) -> dict[str, Any]:
     found = find_best((separator,) if separator else _SEPARATORS)
     if separator or _fitness(text, found)[1]:
         return found
-    found = find_best((" ",))  # as write.table of R separates
-    return found if _fitness(text, found)[0] == 1 else {"delimiter": ","}
+    found = find_best((" ",))  # as write.table of R separates, which quotes texts
+    return found if '"' in text and _fitness(text, found)[0] == 1 else {"delimiter": ","}
 
 
 def _parse(text: str, quoting: Mapping[str, Any]) -> list[tuple[int, list[str]]]:
@@ -261,7 +281,7 @@ def _fitness(text: str, quoting: Mapping[str, Any]) -> tuple[float, int]:
     if width < 2:
         return (0.0, 0)
     # The header of write.table has one field less.
-    as_r = len(widths) > 1 and widths[0] == width - 1 and set(widths[1:]) == {width}
+    as_r = quoting["delimiter"] in " \t" and widths[0] == width - 1 and set(widths[1:]) == {width}
     return (1.0 if as_r else _agreement(widths), width)
 
 
@@ -270,34 +290,37 @@ def _agreement(widths: Sequence[int]) -> float:
 
 
 def _is_header(rows: Sequence[Sequence[str]]) -> bool | None:
-    """Return whether the first row names the columns; None if that is not sure."""
+    """Return whether the first row names the columns; None if that is not sure.
+
+    In a column of numbers or dates a name is no number. In a column whose texts repeat, a name is none of them.
+    """
     if not rows:
         return True
     head, body = [cell.strip() for cell in rows[0]], rows[1:]
     if not body:
-        return not any(map(_is_number, head))
-    names = numbers = repeated = 0
+        return None if any(map(_is_number, head)) else True
+    names = values = numbers = 0
     for place, name in enumerate(head):
         cells = [row[place].strip() for row in body if place < len(row)]
-        values = [cell for cell in cells if cell and cell.upper() not in MISSING_WORDS]
-        if not values or not name or name.upper() in MISSING_WORDS:
+        cells = [cell for cell in cells if cell and cell.upper() not in MISSING_WORDS]
+        if not name or name.upper() in MISSING_WORDS or not cells:
             continue
-        if sum(map(_is_number, values)) >= 0.9 * len(values):
+        if sum(map(_is_number, cells)) >= 0.9 * len(cells):
             names += not _is_number(name)
             numbers += _is_number(name)
-        else:
-            repeated += name in values
-    if names:
+        elif len(set(cells)) <= len(cells) / 2 or name in cells:
+            names += name not in cells
+            values += name in cells
+    unnamed = sum(not name for name in head[1:])
+    if names and not values and not numbers and not unnamed:
         return True
-    if repeated:
+    counts = [int(name) for name in head if name.isdigit()]
+    steps = {b - a for a, b in pairwise(counts)}
+    may_be_names = len(steps) == 1 and min(steps) > 0  # such as years
+    again = not numbers and rows[0] in body  # as in two files that were joined
+    if (values or numbers) and not names and head[0] and not may_be_names and not again:
         return False
-    if numbers:
-        # Years and other counts may be names of columns.
-        whole = [int(name) for name in head if name.isdigit()]
-        counts = len(whole) > 1 and all(b - a == whole[1] - whole[0] > 0 for a, b in pairwise(whole))
-        return None if counts or not head[0] else False
-    filled = [name for name in head if name]
-    return len(set(filled)) == len(filled) and not any(map(_is_number, filled))
+    return None
 
 
 def _is_number(text: str) -> bool:

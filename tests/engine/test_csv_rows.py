@@ -95,6 +95,8 @@ def test_read_csv_table_of_hard_values_returns_rows_of_the_csv_module(
 def test_read_csv_table_of_empty_texts_takes_them_for_missing_unless_named(spark: SparkSession, tmp_path: Path) -> None:
     frame = open_bytes(spark, tmp_path, b'a,b\n"",x\n,y\n"NA",NA\n', header=True)
     assert rows_of(frame) == [(None, "x"), (None, "y"), ("NA", "NA")]
+    frame = open_bytes(spark, tmp_path, b'a,b,c\n"1","x",', header=True, nullValue="NA", emptyValue="none")
+    assert rows_of(frame) == [("1", "x", None)]
     frame = open_bytes(spark, tmp_path, b'a,b\n"",x\n,y\n"NA",NA\n', header=True, nullValue="NA", emptyValue="none")
     assert rows_of(frame) == [("none", "x"), (None, "y"), (None, None)]
 
@@ -103,6 +105,7 @@ def test_read_csv_table_of_empty_texts_takes_them_for_missing_unless_named(spark
     ("content", "options", "expected"),
     [
         (b"a\tb\n1\t2\n", {"header": "TRUE", "sep": "\\t"}, [("1", "2")]),
+        (b"a\tb\n1\t2\n \t \n\t\n  \n", {"header": True, "sep": "\t"}, [("1", "2"), (" ", " "), (None, None)]),
         (b"x;1\n", {"delimiter": ";"}, [("x", "1")]),
         (b"'a;b';2\n", {"sep": ";", "quote": "'"}, [("a;b", "2")]),
         (b'5" x;"2\n', {"sep": ";", "quote": ""}, [('5" x', '"2')]),
@@ -208,6 +211,7 @@ def test_read_csv_table_of_several_files_adds_columns_of_directories(spark: Spar
         ({"a.csv.bz2": b"PLANTED"}, "file a.csv.bz2 is compressed, and damaged or cut"),
         ({"other=1/a.csv": b"x\n1\n", "a.csv": b"x\n1\n"}, "not for the same columns as the others"),
         ({"a.csv": b"x\n1\n", "old/b.csv": b"x\n2\n"}, "there are 2 data files, and Spark reads 1 of them"),
+        ({"a.csv": "\ufeffx\nPLANTED\n".encode("utf-16-be")}, "file a.csv is in UTF-16"),
         ({"a.csv": "x\nPLANTED\n".encode("utf-16")}, "file a.csv is in UTF-16. Fix: set table.options.encoding"),
     ],
 )
@@ -234,19 +238,34 @@ def test_read_csv_table_of_a_quote_that_does_not_end_is_refused_by_its_size(
         list(csv_rows._read_blocks(layout, *layout.parts[0]))
 
 
+def test_read_csv_table_privately_drops_a_row_of_any_length(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_rows, "LONGEST", 3 * 2**20)
+    write(tmp_path, {"t.csv": b"x\n1\n" + b"2" * 2**24 + b"\n3\n"})
+    table = Table(path=str(tmp_path), format="csv", options={"header": True})
+    assert rows_of(read_csv_table(spark, table, key="table", private=True)) == [("1",), ("3",)]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"inferSchema": True}, "table.options.inferSchema: is no option of csv, whose values are texts. Fix: set col"),
+        (
+            {"inferSchema": True},
+            "table.options.inferSchema: is an unknown option of csv, whose values are texts",
+        ),
         ({"sep": "::"}, "table.options.sep: must be one ASCII character, and no line end. Got '::'"),
         ({"sep": '"'}, "table.options.sep: must differ from quote and comment"),
         ({"comment": "é"}, "table.options.comment: must be one ASCII character"),
         ({"header": "maybe"}, "table.options.header: .*boolean.* Got 'maybe'"),
-        ({"encoding": "klingon"}, "table.options.encoding: is no encoding that Python knows"),
+        ({"encoding": "klingon"}, "table.options.encoding: must be an encoding that Python knows"),
         ({"mode": "SOMEHOW"}, "table.options.mode: 'PERMISSIVE', 'DROPMALFORMED' or 'FAILFAST'. Got 'SOMEHOW'"),
         ({"sep": ";", "delimiter": ","}, "table.options.delimiter: sets the same as sep"),
         ({"multiLine": True, "escape": "\\"}, "table.options.multiLine: goes with doubled quotes only"),
-        ({"seperator": ";"}, "table.options.seperator: is no option of csv"),
+        ({"seperator": ";"}, "table.options.seperator: is an unknown option of csv"),
+        ({"encoding": "hex"}, "table.options.encoding: must be an encoding that Python knows"),
+        ({"comment": '"'}, "table.options.comment: must differ from quote"),
+        ({"multiLine": True, "comment": "#"}, "table.options.comment: must be left out with multiLine"),
         ({"skipRows": -1}, "table.options.skipRows: .*greater than or equal to 0"),
     ],
 )

@@ -44,8 +44,17 @@ def test_init_of_a_file_of_another_program_proposes_what_it_proposes_for_the_cle
     assert found == expected
 
 
+def test_init_of_an_index_that_repeats_never_releases_it(tmp_path: Path) -> None:
+    rows = [f"{row // 2},{20 + row % 30},{'fm'[row % 2]}" for row in range(60)]
+    (tmp_path / "table.csv").write_text("\n".join([",age,sex", *rows]) + "\n")
+    found = suggest_policy_of(str(tmp_path / "table.csv"))
+    assert {one.column: one.role for one in found.found.columns} == {
+        "_c0": "identifier", "age": "quasi-identifier", "sex": "quasi-identifier"
+    }  # fmt: skip
+
+
 def test_init_of_write_table_without_a_name_for_row_names_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"write\.table of R writes row names so\. Fix: write the table with row\.na"):
+    with pytest.raises(ConfigError, match=r"write\.table of R writes row names\. Fix: write the table with row\.names"):
         suggest(REFUSED)
 
 

@@ -615,9 +615,18 @@ def test_no_reader_option_lets_one_line_decide_about_others_under_dp(option: str
         assert list(found) == [f"table.options.{option}"]
 
 
+@pytest.mark.parametrize("encoding", ["iso2022_jp", "hz", "utf-7", "UTF-16", "Shift_JIS"])
+def test_parse_of_an_encoding_of_several_bytes_is_refused_under_dp(encoding: str) -> None:
+    """Bytes of one line could change how the next ones are read."""
+    found = faults(changed(DP, *CSV, ("table.options.encoding", encoding)))
+    assert list(found) == ["table.options.encoding"]
+    for allowed in ("UTF-8", "windows-1252", "latin-1"):
+        parse(changed(DP, *CSV, ("table.options.encoding", allowed)))
+
+
 def test_parse_of_an_option_that_csv_lacks_is_refused_under_dp() -> None:
     found = faults(changed(DP, *CSV, ("table.options.maxColumns", 3)))
-    assert "is no option of csv" in found["table.options.maxColumns"]
+    assert "is an unknown option of csv" in found["table.options.maxColumns"]
 
 
 def test_how_a_line_is_cut_into_values_may_be_said_under_dp() -> None:

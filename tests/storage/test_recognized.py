@@ -28,16 +28,18 @@ CSV: dict[str, dict[str, Any]] = {
     "34,f\n36,m\n": {"header": False},
     "39,State-gov,5\n50,Private,6\n38,State-gov,7\n": {"header": False},
     "last, first, title;age\nAda;34\nBen;36\n": {"sep": ";", "header": True},
-    "only\nx\n": {"header": True},
     ",age,sex\n0,34,f\n1,36,m\n": {"header": True},
     '"","age","sex"\n"1",34,"f"\n"2",36,"m"\n': {"header": True},
-    "age,2019,2020\n34,7,8\n36,9,10\n": {"header": True},
-    "sex,city\nf,Ulm\nm,Bonn\n": {"header": True},
-    "f,Ulm\nm,Bonn\nf,Bonn\n": {"header": False},
+    "sex,city\nf,Ulm\nm,Bonn\nm,Ulm\nf,Bonn\n": {"header": True},
+    "f,Ulm\nm,Bonn\nf,Bonn\nm,Ulm\n": {"header": False},
+    "Report 2020;;\n;;\nid;age;sex\n1;34;f\n2;36;m\n3;38;f\n": {"sep": ";", "skipRows": 2, "header": True},
+    "sep=;\nid;age\n1;34\n2;36\n": {"sep": ";", "skipRows": 1, "header": True},
+    "full name\nAnna Meier\nBen Bauer\nAnna Meier\nAnna Meier\n": {"header": True},
+    'id,t\n1,"say \\"x\\", 1"\n2,"y"\n': {"escape": "\\", "header": True},
     "when;what\n01.02.2026;x\n02.02.2026;x\n": {"sep": ";", "header": True},
     "Report 2026\n\na;b\n1;2\n3;4\n": {"sep": ";", "skipRows": 2, "header": True},
     'a,b\n1,"two\nlines"\n2,x\n': {"multiLine": True, "header": True},
-    "a b\n1 2\n3 4\n": {"sep": " ", "header": True},
+    '"a" "b"\n1 2\n3 4\n': {"sep": " ", "header": True},
     "NA,b\nx,1\ny,NA\n": {"header": True},
     "a,b\rx,1\ry,2\r": {"header": True},
 }
@@ -58,8 +60,16 @@ def test_recognize_table_takes_given_options_for_true(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('"age" "sex"\n"1" 34 "f"\n"2" 36 "m"\n', "one name less than the rows have values: write.table of R"),
+        ('"age" "sex"\n"1" 34 "f"\n"2" 36 "m"\n', "one name less than the rows have values, as write.table of R"),
         (",0,1\n0,34,5\n1,36,6\n", "the first row may be a header or a record. Fix: give --option header=true"),
+        ("only\nx\n", "the first row may be a header or a record"),
+        ("name,town\nAda,Ulm\nBen,Bonn\n", "the first row may be a header or a record"),
+        ("age,2019,2020\n34,7,8\n36,9,10\n", "the first row may be a header or a record"),
+        ("1,>89,m\n2,34,f\n3,36,m\n4,38,f\n", "the first row may be a header or a record"),
+        ("sex,town\nf,x\nm,town\nf,x\nm,x\n", "the first row may be a header or a record"),
+        ("id,a\n1,f\n2,m\nid,a\n3,f\n4,m\n5,f\n", "the first row may be a header or a record"),
+        (",age,\n1,34,f\n2,36,m\n", "the first row may be a header or a record"),
+        ("# source: register, extract 4\nid,age\n1,34\n2,36\n", "the first line begins with '#'. Fix: give --option"),
         ("id,2019,2020\nx,7,8\ny,9,10\n", "the first row may be a header or a record"),
         ("1990,1991,1992\n1,2,3\n4,5,6\n", "the first row may be a header or a record"),
     ],
@@ -104,9 +114,23 @@ def test_directories_by_what_lies_in_them(tmp_path: Path) -> None:
     (tmp_path / "parts" / "_SUCCESS").touch()
     assert recognize_table(str(tmp_path / "parts")) == Recognized("parquet", {})
     (tmp_path / "lake" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "lake" / "_delta_log" / "0.json").touch()
     assert recognize_table(str(tmp_path / "lake")).format == "delta"
     pq.write_table(pa.table({"a": [1]}), tmp_path / "unnamed")
     assert recognize_table(str(tmp_path / "unnamed")).format == "parquet"
+
+
+@pytest.mark.parametrize(("log", "form"), [("_delta_log/0.json", "delta"), ("metadata/v1.metadata.json", "iceberg")])
+def test_recognize_table_of_a_lake_in_an_object_store_finds_its_log(
+    endpoint: str, tmp_path: Path, log: str, form: str
+) -> None:
+    del endpoint
+    (tmp_path / "a").write_text("{}")
+    uri = f"s3://{BUCKET}/{uuid4().hex}"
+    store = open_store(locate(uri, key="TABLE"))
+    for name in ("part-0.parquet", log):
+        store.upload(name, tmp_path / "a")
+    assert recognize_table(uri).format == form
 
 
 def test_recognize_table_in_an_object_store_reads_its_first_rows(endpoint: str, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def find_records(
     complete = int(behind[-1]) if len(behind) else 0
     starts = np.concatenate([[0], behind])[: len(ends) + (complete < len(array))]
     ends = ends if complete == len(array) else np.append(ends, len(array))
-    said = _find_said(array, starts, ends, comment)
+    said = _find_said(array, starts, ends, separator, comment)
     alone = bool((said | (starts == ends)).all())
     starts, ends = starts[said], ends[said]
     separators = np.flatnonzero(array == separator)
@@ -109,13 +109,16 @@ def find_records(
     return Records(starts, ends, values, regular, alone, complete)
 
 
-def _find_said(array: ByteArray, starts: LongArray, ends: LongArray, comment: int | None) -> BoolArray:
-    """Find the lines that are neither blank nor comments; every byte up to that of a space is a blank."""
+def _find_said(array: ByteArray, starts: LongArray, ends: LongArray, separator: int, comment: int | None) -> BoolArray:
+    """Find the lines that are neither blank nor comments; every byte up to that of a space is a blank.
+
+    A line of separators only is a record without values, also if a separator is a tab.
+    """
     said: BoolArray = ends > starts
     said[said] = array[starts[said]] > ord(b" ")
     doubtful = np.flatnonzero(~said & (ends > starts))
     if len(doubtful):
-        seen = np.concatenate([[0], np.cumsum(array > ord(b" "))])
+        seen = np.concatenate([[0], np.cumsum((array > ord(b" ")) | (array == separator))])
         said[doubtful] = seen[ends[doubtful]] > seen[starts[doubtful]]
     if comment is not None:
         said[said] = array[starts[said]] != comment

@@ -128,7 +128,6 @@ def read(run: Run) -> tuple[Opened, DecisionTask]:
             f"Opened the table with {opened.k} quasi-identifiers; a record's lattice has up to "
             f"{lattice_size(opened.hierarchies):,} nodes."
         )
-        stage.sentence = " ".join([stage.sentence, *opened.warnings])
     return opened, task
 
 

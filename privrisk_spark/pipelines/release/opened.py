@@ -157,8 +157,6 @@ class Opened:
         Of the table; None where the caller gave it, and on other file systems.
     values : tuple of ValuesRead
         What reading changed, in the table (not under dp) and in the dictionaries.
-    warnings : tuple of str
-        Sentences on columns of dictionaries that match almost no record.
     """
 
     sources: Sources
@@ -167,7 +165,6 @@ class Opened:
     choices: Mapping[str, PlanChoice]
     files: FilesRead | None
     values: tuple[ValuesRead, ...] = ()
-    warnings: tuple[str, ...] = ()
 
     @property
     def k(self) -> int:
@@ -175,9 +172,7 @@ class Opened:
         return len(self.hierarchies)
 
 
-def open_hierarchies(
-    policy: Policy, sources: Sources, files: FilesRead | None = None, *, warnings: list[str] | None = None
-) -> dict[str, Hierarchy]:
+def open_hierarchies(policy: Policy, sources: Sources, files: FilesRead | None = None) -> dict[str, Hierarchy]:
     """Build the hierarchies, which reads the table only where leaves come from the data.
 
     Parameters
@@ -186,8 +181,6 @@ def open_hierarchies(
     sources : Sources
     files : FilesRead, optional
         Of the table, which may say how many rows there are.
-    warnings : list of str, optional
-        As :func:`privrisk_spark.stages.tables.opening.collect_hierarchies` takes it.
 
     Raises
     ------
@@ -198,7 +191,7 @@ def open_hierarchies(
     said = None if files is None else files.rows
     if from_data and (sources.table.isEmpty() if said is None else not said):
         raise SchemaError("table: it has no rows, and hierarchies whose leaves come from the data have none then.")
-    return collect_hierarchies(policy, sources.table, sources.known, given=sources.given, warnings=warnings)
+    return collect_hierarchies(policy, sources.table, sources.known, given=sources.given)
 
 
 def open_run(run: Run) -> Opened:
@@ -211,12 +204,11 @@ def open_run(run: Run) -> Opened:
         collect_enough_rows(sources.opened["table"].as_read, policy.checks.complete, said=said)
     values = _collect_values_read(policy, sources)
     # Masked values are values: no hierarchy is looked at.
-    warnings: list[str] = []
     hierarchies = {}
     if policy.guarantee.kind != "masked":
-        hierarchies = open_hierarchies(policy, sources, files, warnings=warnings)
+        hierarchies = open_hierarchies(policy, sources, files)
     check_partitions(policy, hierarchies, sources.table.schema)
-    return Opened(sources, hierarchies, axes(policy, hierarchies), {}, files, values, tuple(warnings))
+    return Opened(sources, hierarchies, axes(policy, hierarchies), {}, files, values)
 
 
 def files_of_table(run: Run, opened: Opened) -> list[str]:

@@ -57,6 +57,7 @@ _IN_WORDS = {
     "household": "the size of a household", "technical": "how the record was made", "account": "an account number",
     "occupation": "an occupation", "industry": "an industry", "income": "an income", "diagnosis": "a diagnosis",
 }  # fmt: skip
+_INDEX = "it is a first column without a name, as pandas and R write names or numbers of rows"
 _DATED = {"birth_date", "death_date", "event_date"}
 _RELEASED = ": worth protecting, released"
 _SAFE_SIDE = "; it is treated as if an attacker knew it, which is the safe side"
@@ -128,7 +129,14 @@ def guess_roles(profile: TableProfile) -> tuple[Guess, ...]:
     ----------
     profile : TableProfile
     """
-    return tuple(_safe(_individuals(_guess(column, profile), profile)) for column in profile.columns)
+    first, second = [*(column.name for column in profile.columns[:2]), "", ""][:2]
+    index = first if first == "_c0" and second != "_c1" else None  # every column of a file without a header is named so
+    return tuple(
+        Guess(column.name, "identifier", "row_id", 0.8, _INDEX, kept=False)
+        if column.name == index
+        else _safe(_individuals(_guess(column, profile), profile))
+        for column in profile.columns
+    )
 
 
 def may_name_individuals(guesses: Sequence[Guess]) -> list[str]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.policy.checks import RowCount
-from privrisk_spark.policy.csv_dialect import CSV_OPTIONS
+from privrisk_spark.policy.csv_dialect import CSV_OPTIONS, find_csv_faults, parse_csv_dialect
 from privrisk_spark.policy.dictionaries import SelfDictionary, Table, TableDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import AnyDp, GlobalDp, PeeledDp, PublicDp, ReusingDp
@@ -155,6 +155,14 @@ def _readers_that_join_rows(table: Table) -> Iterable[Fault]:
                 f"table.options.{name}",
                 "is refused under dp, as a reader option must not let one row decide about others or about how the "
                 f"run ends; {there}. Leave it out, or convert the table to parquet",
+            )
+    if given == "csv" and not list(find_csv_faults(table.option_texts, "")):
+        dialect = parse_csv_dialect(table.option_texts, "")
+        if not dialect.is_divisible and not dialect.multi_line:
+            yield Fault(
+                "table.options.encoding",
+                "must be UTF-8 or have one byte per letter under dp: one line must not change how others are read. "
+                f"Got '{dialect.encoding}'. Fix: write the table in UTF-8",
             )
     headers = [value.lower() for name, value in table.option_texts.items() if name.lower() == "header"]
     if given == "csv" and headers != ["true"]:

@@ -236,7 +236,10 @@ def _counts(values: pa.ChunkedArray) -> dict[str, int]:
     if len(texts) > MOST_CATEGORIES:
         return dict.fromkeys(texts[: MOST_CATEGORIES + 1], 1)
     times = np.bincount(pc.drop_null(place).to_numpy(zero_copy_only=False), minlength=len(texts))
-    return {text: int(n) for text, n in zip(texts, times, strict=True) if n}
+    found: Counter[str] = Counter()
+    for text, n in zip(texts, times, strict=True):
+        found[text] += int(n)  # 0.0 and -0.0 have one text
+    return {text: n for text, n in found.items() if n}
 
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -79,7 +79,9 @@ def collect_files_read(
     )
     if is_csv_by_tasks(table):
         damage = collect_csv_damage(spark, table, key=key)
-        malformed, garbled, advice = damage.malformed, damage.garbled, _explain(damage, f"{key}.options", advice)
+        malformed, garbled = damage.malformed, damage.garbled
+        dialect = parse_csv_dialect(table.option_texts, f"{key}.options")
+        advice = _explain(damage, f"{key}.options", advice, multi_line=dialect.multi_line)
     else:
         try:
             malformed, garbled = _collect_damaged(spark, table, frame, key)
@@ -101,12 +103,17 @@ def collect_files_read(
     return None if files is None else replace(files, malformed=malformed, garbled=garbled)
 
 
-def _explain(damage: CsvDamage, options: str, otherwise: str) -> str:
+def _explain(damage: CsvDamage, options: str, otherwise: str, *, multi_line: bool) -> str:
     """Return the likely reason for malformed lines, and the fix."""
     if damage.rows and damage.longer == damage.rows:
         return (
             "Each line has one value more than the header: write.table of R writes row names so. Fix: write the table "
             "with row.names = FALSE or col.names = NA"
+        )
+    if damage.unclear and multi_line:
+        return (
+            f"{damage.unclear:,} have a quote within a value that does not begin with one. Fix: write the table with "
+            "doubled quotes within quotes"
         )
     if damage.unclear:
         return (
@@ -118,7 +125,7 @@ def _explain(damage: CsvDamage, options: str, otherwise: str) -> str:
         return (
             "No line has as many values as the first one. Fix: set "
             f"{options}.skipRows to the number of lines above the header if it is a title, or {options}.sep to the "
-            "sign between values"
+            "separator"
         )
     return otherwise
 

@@ -239,10 +239,10 @@ def collect_distinct_values(sources: Sequence[LeafSource]) -> list[dict[str, set
     return found
 
 
-def warn_of_mismatch(
-    key: str, table: Set[str], dictionary: Set[str], numbers: bool, warnings: list[str] | None = None
-) -> None:
-    """Warn if a column of a dictionary holds almost no value of the table: no record would be found in it.
+def warn_of_mismatch(key: str, table: Set[str], dictionary: Set[str], numbers: bool) -> None:
+    """Log a warning if a column of a dictionary holds almost no value of the table: no record would be found in it.
+
+    The figures are exact, so that no public report may hold them.
 
     Parameters
     ----------
@@ -252,8 +252,6 @@ def warn_of_mismatch(
         Distinct values.
     numbers : bool
         Whether one of the columns holds numbers.
-    warnings : list of str, optional
-        Takes the message, which is logged too.
     """
     if numbers:
         table, dictionary = set(map(equal_text, table)), set(map(equal_text, dictionary))
@@ -263,10 +261,7 @@ def warn_of_mismatch(
     reasons = (why for why, change in _REASONS if _shared(table, dictionary, change) * 2 >= few)
     why = next(reasons, "Check that both columns mean the same, or set level, age_in, mapping or read")
     shared = f"only {len(table & dictionary):,} of the dictionary's {len(dictionary):,} values occur in the table"
-    sentence = f"{key}: {shared}. It matches almost no record, and the risk is overestimated. {why}."
-    LOGGER.warning("%s", sentence)
-    if warnings is not None:
-        warnings.append(sentence)
+    LOGGER.warning("%s: %s. It matches almost no record, and the risk is overestimated. %s.", key, shared, why)
 
 
 def _shared(table: Set[str], dictionary: Set[str], change: Callable[[str], str]) -> int:
@@ -277,7 +272,7 @@ _FEW = 0.01
 """Share of the values up to which they are almost none."""
 
 _REASONS: tuple[tuple[str, Callable[[str], str]], ...] = (
-    ("Likely reason: decimals, such as 34 and 34.0. Fix: set read: {cast: integer} for both", equal_text),
+    ("Likely reason: decimals, such as 34 and 34.0. Fix: set read: {cast: number} for both", equal_text),
     (
         "Likely reason: leading zeros, such as 010 and 10. Fix: write both columns as texts of one length",
         lambda text: equal_text(text.lstrip("0")),

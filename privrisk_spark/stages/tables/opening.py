@@ -324,7 +324,6 @@ def collect_hierarchies(
     *,
     given: bool = True,
     faults: list[Fault] | None = None,
-    warnings: list[str] | None = None,
 ) -> dict[str, Hierarchy]:
     """Build the hierarchy of every quasi-identifier, reading distinct values where the policy declares no domain.
 
@@ -339,8 +338,6 @@ def collect_hierarchies(
         Whether a caller gave the frame instead of the policy's table; then it is read by Spark alone.
     faults : list of Fault, optional
         Takes those of hierarchies that cannot be built, which are left out then.
-    warnings : list of str, optional
-        Takes a sentence for each column of a dictionary that holds almost no value of the table; they are logged too.
 
     Raises
     ------
@@ -364,9 +361,7 @@ def collect_hierarchies(
         for (dictionary, _), of in zip(dictionaries or (), found[1:], strict=False):
             key = next((one.key for one in policy.dictionaries if one.table is dictionary), "dictionary")
             for name in of:
-                warn_of_mismatch(
-                    f"{key}.columns.{name}", found[0].get(name, set()), of[name], name in numbers, warnings
-                )
+                warn_of_mismatch(f"{key}.columns.{name}", found[0].get(name, set()), of[name], name in numbers)
     built = {}
     for name, hierarchy in ready.items():
         if hierarchy is not None:

@@ -144,7 +144,7 @@ def _is_one_of(value: Column, kind: T.DataType, texts: Sequence[str]) -> Column:
     """Whether a value is one of some texts."""
     if isinstance(kind, T.DoubleType):  # far faster on the embedded engine than to write the number
         numbers = [float(text) for text in map(equal_text, texts) if _DOUBLE.fullmatch(text)]
-        return value.isin(*numbers) if numbers else F.lit(False)
+        return (value + F.lit(0.0)).isin(*numbers) if numbers else F.lit(False)  # -0.0 becomes 0.0, which hashes alike
     return text_of(value, kind).isin(*_meant(dict.fromkeys(texts, ""), kind))
 
 
