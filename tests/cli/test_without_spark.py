@@ -38,7 +38,7 @@ POLICY = str(ROOT / "conf" / "adult.yaml")
 PRIVATE = str(ROOT / "conf" / "adult-dp.yaml")
 PRIVRISK = ("-m", "privrisk_spark.cli")
 NEED_IT = {
-    "init": (*PRIVRISK, "init", str(ROOT / "README.md"), "--format", "csv"),
+    "init": (*PRIVRISK, "init", str(ROOT / "tests/data/other_programs/clean.csv")),
     "release": (*PRIVRISK, "release", POLICY),
     "dry run": (*PRIVRISK, "release", "--dry-run", POLICY),
     "explain": (*PRIVRISK, "release", "--explain", POLICY),
