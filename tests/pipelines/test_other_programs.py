@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -42,6 +44,29 @@ def test_init_of_a_file_of_another_program_proposes_what_it_proposes_for_the_cle
     assert (index is not None) == (name in INDEXED)
     assert index is None or index[0] == "identifier"
     assert found == expected
+
+
+def write_parquet(program: str, place: Path) -> Path:
+    """Write the table with the types that a program gives its columns."""
+    if program == "polars":  # Categorical, Enum, Datetime("ns")
+        return FILES / "visits_polars.parquet"
+    if program == "duckdb":
+        read = f"read_csv('{FILES / CLEAN}', types={{'postcode': 'VARCHAR'}})"
+        duckdb.sql(f"COPY (SELECT * FROM {read}) TO '{place}' (FORMAT parquet)")
+        return place
+    frame = pd.read_csv(FILES / CLEAN, dtype={"postcode": str}, parse_dates=["visit"])
+    if program == "pandas with categories":
+        frame = frame.astype({"city": "category", "sex": "category", "age": "Int64"})
+    frame.to_parquet(place)
+    return place
+
+
+@pytest.mark.parametrize("program", ["pandas", "pandas with categories", "duckdb", "polars"])
+def test_init_of_parquet_of_another_program_proposes_what_it_proposes_for_the_clean_file(
+    tmp_path: Path, program: str
+) -> None:
+    found = suggest_policy_of(str(write_parquet(program, tmp_path / "visits.parquet")))
+    assert summarize(found) == summarize(suggest(CLEAN))
 
 
 def test_init_of_an_index_that_repeats_never_releases_it(tmp_path: Path) -> None:
