@@ -44,6 +44,7 @@ class Screen(io.StringIO):
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
     monkeypatch.setattr(terminal, "EVERY", 0.01)
+    monkeypatch.setattr(ASKED, "quiet", False)  # a command of another test may have asked for it
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "160")
     yield Screen()
