@@ -110,7 +110,7 @@ def keys_of(name: str, types: Mapping[str, Schema], examples: Mapping[str, objec
         yaml.safe_dump(examples[name], sort_keys=False, width=110, allow_unicode=True).strip(),
         "```",
     )
-    yield from ("", "| key | takes | if not given | says |", "|---|---|---|---|")
+    yield from ("", "| key | takes | if not given | description |", "|---|---|---|---|")
     for key, one in schema["properties"].items():
         inner = next((types[other] for other in within(one) if "properties" in types[other]), {})
         said = one.get("description") or ("" if "const" in one else inner.get("description", ""))

@@ -205,7 +205,7 @@ def tree(content: Mapping[str, Any] | str | Path) -> Hierarchy:
 
 
 def file(path: str | Path, *, separator: str = ";") -> Hierarchy:
-    """Generalize as a file of ARX says: one row ``leaf;level 1;…;root`` per value, in UTF-8.
+    """Generalize by a file of ARX: one row ``leaf;level 1;…;root`` per value, in UTF-8.
 
     Parameters
     ----------

@@ -195,7 +195,7 @@ def approve(scheme: str | Path, *, by: str) -> Fitted:
     Raises
     ------
     privrisk_spark.errors.ConfigError
-        If the file is no scheme, or nobody is named.
+        If the file is not a scheme, or no approver is named.
 
     Examples
     --------

@@ -196,7 +196,7 @@ def _find_layout(table: Table, key: str) -> _Layout:
     refuse_unread(files, where)
     dialect = parse_csv_dialect(table.option_texts, f"{key}.options")
     for file in files:
-        if file.name.endswith(_OTHERWISE_COMPRESSED):
+        if file.name.lower().endswith(_OTHERWISE_COMPRESSED):
             raise SchemaError(
                 f"{where}: file {file.name} is compressed in a way that is not read here. Fix: compress it by gzip or "
                 "bzip2, or not at all."
@@ -206,7 +206,7 @@ def _find_layout(table: Table, key: str) -> _Layout:
     named = named_columns(files, where, columns)
     values = object_partitions(files, {column: T.StringType() for column in named})
     if values is None:
-        raise SchemaError(f"{where}: a directory's name is not a column and its value.")
+        raise SchemaError(f"{where}: a directory is not named column=value. Fix: rename it.")
     return _Layout(where, dialect, files, tuple(begin for _, begin in firsts), tuple(columns), tuple(named), values)
 
 
@@ -216,13 +216,13 @@ def _name_columns(
     """Return the names in the header that all files have, or ``_c0``, … for the values of the first row."""
     filled = [(file, values) for file, values in zip(files, firsts, strict=True) if values is not None]
     if not filled:
-        raise SchemaError(f"{where}: there is no line in its files.")
+        raise SchemaError(f"{where}: its files have no rows and no header. Fix: check the path.")
     file, values = filled[0]
     other = next((of for of, held in filled if held != values), None) if dialect.header else None
     if other is not None:
         raise SchemaError(
             f"{where}: files {file.name} and {other.name} do not have the same columns in the same order in their "
-            "first lines. Fix: write one of them anew."
+            "first lines. Fix: write one of them again."
         )
     names = [value if dialect.header and value else f"_c{i}" for i, value in enumerate(values)]
     known = [name.casefold() for name in names]
@@ -235,11 +235,11 @@ def _name_columns(
 def _find_first(file: LineFile, dialect: CsvDialect, where: str, key: str) -> tuple[list[str | None] | None, int]:
     """Return the values of a file's first record, and the place of its first row."""
     data, size = b"", 2**16
-    with _damage_named(file, where), file.content() as raw:
+    with _name_damage(file, where), file.content() as raw:
         marked = raw.read(2) in _UTF16_MARKS
     if marked and not dialect.encoding.lower().replace("_", "-").startswith("utf-16"):
         raise SchemaError(f"{where}: file {file.name} is in UTF-16. Fix: set {key}.options.encoding: UTF-16.")
-    with _damage_named(file, where), _opened(file, dialect) as source:
+    with _name_damage(file, where), _open_text(file, dialect) as source:
         while True:
             more = source.read(size)
             data, size = data + more, 4 * size
@@ -287,7 +287,7 @@ class _Recoded:
         return self._text.read(size).encode()
 
 
-def _opened(file: LineFile, dialect: CsvDialect) -> IO[bytes] | _Recoded:
+def _open_text(file: LineFile, dialect: CsvDialect) -> IO[bytes] | _Recoded:
     return file.content() if dialect.is_divisible else _Recoded(file.content(), dialect.encoding)
 
 
@@ -298,20 +298,22 @@ def _as_utf8(data: bytes, dialect: CsvDialect) -> bytes:
 
 
 @contextmanager
-def _damage_named(file: LineFile, where: str) -> Iterator[None]:
+def _name_damage(file: LineFile, where: str) -> Iterator[None]:
     """Name a compressed file that cannot be read."""
     try:
         yield
     except (EOFError, OSError, zlib.error) as error:
         if not file.compressed or isinstance(error, FileNotFoundError):
             raise
-        raise SchemaError(f"{where}: file {file.name} is compressed, and damaged or cut. Fix: write it anew.") from None
+        raise SchemaError(
+            f"{where}: file {file.name} is compressed, and damaged or cut. Fix: write it again."
+        ) from None
 
 
 def _read_blocks(layout: _Layout, number: int, start: int, end: int | None) -> Iterator[bytes]:
     """Whole records in UTF-8 that begin in a part of a file, some at once."""
     file, dialect = layout.files[number], layout.dialect
-    with _damage_named(file, layout.where), _opened(file, dialect) as source:
+    with _name_damage(file, layout.where), _open_text(file, dialect) as source:
         at, stop, rest = start, end, b""
         if isinstance(source, _Recoded) or end is None:
             while len(rest) < start:

@@ -22,7 +22,7 @@ LONGEST_LINE: Final = 2**20
 """Bytes of a line of a CSV file that is read under dp; one that is as long or longer is no row."""
 
 _LOST: Final = "\ufffd".encode()
-"""What stands for bytes that are no text."""
+"""The replacement character, which decoding writes for bytes that are not valid text."""
 
 
 @dataclass(frozen=True)

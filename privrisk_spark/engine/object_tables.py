@@ -110,7 +110,7 @@ def files_frame(
             if name in types and types[name] != kind and not {name} & {*unreadable, *footer.unreadable}:
                 raise SchemaError(
                     f"{where}: file {file.name} has column {name!r} of type {kind}, and file {origin[name].name} of "
-                    f"type {types[name]}; write one of them anew."
+                    f"type {types[name]}. Fix: write one of them again."
                 )
             if merged or file is files[0]:
                 types.setdefault(name, kind)
@@ -153,7 +153,7 @@ def _footer(file: LineFile, key: str) -> Footer:
     except pa.ArrowException:
         raise SchemaError(
             f"{key}.path: '{file.root}': file {file.name} cannot be read as parquet: it is damaged, cut or of another "
-            "format; write it anew."
+            "format. Fix: write it again."
         ) from None
 
 

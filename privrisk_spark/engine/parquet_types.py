@@ -113,7 +113,7 @@ def read_footer(file: str | IO[bytes]) -> Footer:
         if of_spark is not None:
             column.fault = Unreadable(of_spark[1], "cast it to a number or text")
         elif other_calendar and column.days:
-            fix = "write it anew by Spark 3 or later, or give --engine spark"
+            fix = "write it again by Spark 3 or later, or give --engine spark"
             column.fault = Unreadable(f"{field.type} that counts days before 1582 by another calendar", fix)
         if column.fault is not None:
             types[field.name], unreadable[field.name] = pa.null(), column.fault

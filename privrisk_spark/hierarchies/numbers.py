@@ -17,7 +17,7 @@ _INFINITE = {"inf": "Infinity", "-inf": "-Infinity"}
 
 
 def read_number(text: str) -> Decimal | None:
-    """Return the number a text stands for, exactly; None for inf, nan, anything else and absurd exponents."""
+    """Return the number that a text writes, exactly; None for inf, nan, anything else and absurd exponents."""
     number = _read(text)
     return number if number is None or not number or abs(number.adjusted()) <= _LONGEST_NUMBER else None
 

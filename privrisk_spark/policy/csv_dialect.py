@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
@@ -62,10 +61,10 @@ class CsvDialect(Part):
 
     @property
     def escape_sign(self) -> str | None:
-        """What stands before a quote within quotes, unless it is another quote."""
+        """The sign before a quote within quotes; None if quotes are doubled."""
         return None if self.escape == self.quote else self.escape
 
-    @cached_property
+    @property
     def spark_options(self) -> dict[str, str]:
         """The same for Spark's own reader, which knows no ``skipRows``."""
         found = {

@@ -113,6 +113,7 @@ def test_read_csv_table_of_empty_texts_takes_them_for_missing_unless_named(spark
         (b"#\n\n#x\n1,2\n", {"comment": "#"}, [("1", "2")]),
         (b"Report 2026\n\nx,y\n1,2\n", {"header": True, "skipRows": 2}, [("1", "2")]),
         (b"\xef\xbb\xbfx,y\n1,2\n", {"header": True}, [("1", "2")]),
+        (b"\xef\xbb\xbf1,2\n", {}, [("1", "2")]),
         (b"x,y\r1,2\r", {"header": True}, [("1", "2")]),
         (b'x,y\n1,"two\r\nlines"\n3,"and ""\n"" two"\n', {"header": True, "multiLine": True},
          [("1", "two\r\nlines"), ("3", 'and "\n" two')]),
@@ -127,7 +128,9 @@ def test_read_csv_table_of_empty_texts_takes_them_for_missing_unless_named(spark
 def test_read_csv_table_of_dialects_returns_values(
     spark: SparkSession, tmp_path: Path, content: bytes, options: dict[str, Any], expected: list[Row]
 ) -> None:
-    assert rows_of(open_bytes(spark, tmp_path, content, **options)) == expected
+    frame = open_bytes(spark, tmp_path, content, **options)
+    assert rows_of(frame) == expected
+    assert not any("\ufeff" in name for name in frame.columns)
     damage = collect_csv_damage(spark, Table(path=str(tmp_path / "t.csv"), format="csv", options=options), key="table")
     assert damage == CsvDamage(len(expected), 0, 0, 0, 0)
 
@@ -188,7 +191,7 @@ def test_read_csv_table_of_several_files_adds_columns_of_directories(spark: Spar
     layout = {
         "day=2026-01-01/a.csv": b"x,y\n1,2\n",
         "day=2026-01-01/b.csv.gz": gzip.compress(b"x,y\n3,4\n"),
-        "day=2026-01-02/c.csv.bz2": bz2.compress(b"x,y\n5,6\n7,8\n"),
+        "day=2026-01-02/c.CSV.BZ2": bz2.compress(b"x,y\n5,6\n7,8\n"),
         "day=2026-01-03/none.csv": b"x,y\n",
     }
     table = Table(path=write(tmp_path / "t", layout), format="csv", options={"header": True})
@@ -205,8 +208,8 @@ def test_read_csv_table_of_several_files_adds_columns_of_directories(spark: Spar
         ({"a.csv": b"x,y\n1,2\n", "b.csv": b"y,x\n1,2\n"}, "files a.csv and b.csv do not have the same columns"),
         ({"a.csv": b"x,X\n1,2\n"}, "has the column 'X' twice|has the column 'x' twice"),
         ({"a.csv": b'"PLANTED,x\n1,2\n'}, "file a.csv has a first line that is not CSV(?s:.*)multiLine: true"),
-        ({"a.csv": b"\n  \n"}, "there is no line in its files"),
-        ({"a.csv": b"x\n1\n", "b.csv.zst": b"abc"}, "file b.csv.zst is compressed in a way that is not read here"),
+        ({"a.csv": b"\n  \n"}, "its files have no rows and no header"),
+        ({"a.csv": b"x\n1\n", "b.csv.ZST": b"abc"}, "file b.csv.ZST is compressed in a way that is not read here"),
         ({"a.csv.gz": gzip.compress(b"x\n" + b"PLANTED\n" * 99)[:-20]}, "file a.csv.gz is compressed, and damaged or"),
         ({"a.csv.bz2": b"PLANTED"}, "file a.csv.bz2 is compressed, and damaged or cut"),
         ({"other=1/a.csv": b"x\n1\n", "a.csv": b"x\n1\n"}, "not for the same columns as the others"),

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from privrisk_spark.engine.number_texts import as_double, equal_texts, exact_text, number_text, plain_text, whole_text
-from privrisk_spark.hierarchies.numbers import spellings
+from privrisk_spark.hierarchies.numbers import equal_text, read_number, spellings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,6 +107,9 @@ def test_equal_texts_of_one_number_are_one_text_for_all_types() -> None:
     assert {text for of in same for text in equal_texts(of).to_pylist()} == {"10"}
     assert equal_texts(pa.array([0.0, -0.0])).to_pylist() == ["0", "0"]
     assert equal_texts(pa.array(["-0.0", "-0", ".5", "1e-1"])).to_pylist() == ["0", "0", "0.5", "0.1"]
+    digits = ["1" * 39, "2" * 64, "3" * 38]
+    assert equal_texts(pa.array(digits)).to_pylist() == [equal_text(text) for text in digits]
+    assert [str(read_number(text)) for text in ("-0", "0e999", "-0.0")] == ["0"] * 3
 
 
 def test_equal_texts_of_codes_and_words_are_those_texts() -> None:

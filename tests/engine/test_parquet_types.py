@@ -358,6 +358,13 @@ def test_read_footer_types_that_spark_writes_as_others_are_unreadable(tmp_path: 
     assert set(read_footer(f"{tmp_path}/t.parquet").unreadable) == {"x"}
 
 
+@pytest.mark.parametrize("note", ["no JSON", "[]", '{"fields": [1]}', '{"fields": [{"name": "a"}]}'])
+def test_read_footer_with_damaged_notes_of_spark_ignores_them(tmp_path: Path, note: str) -> None:
+    table = pa.table({"a": [1]}).replace_schema_metadata({"org.apache.spark.sql.parquet.row.metadata": note})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert read_footer(str(tmp_path / "t.parquet")).types == {"a": pa.int64()}
+
+
 def test_as_plain_slices_keep_their_values() -> None:
     """Arrays of a batch may begin in the middle of their buffers."""
     nanoseconds = pa.array([5, None, -1, 1001], pa.timestamp("ns"))

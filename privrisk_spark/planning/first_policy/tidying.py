@@ -72,14 +72,14 @@ _MARKS = tuple(
 
 
 def _doubt(values: Sequence[str], mark: str) -> str:
-    """Return the doubt whether a mark is that of decimals: it stands before three digits wherever it occurs."""
+    """Return the doubt whether a mark is that of decimals: three digits follow it wherever it occurs."""
     marked = [value for value in values if mark in value]
     grouped = [re.fullmatch(rf"[+-]?[1-9][0-9]{{0,2}}[{mark}][0-9]{{3}}", value) for value in marked]
     if len(marked) < 2 or not all(grouped):
         return ""
     name, other = ("point", ",") if mark == "." else ("comma", ".")
     return (
-        f"each {name} stands before three digits and is read as the mark of decimals; if it separates thousands, set "
+        f"three digits follow each {name}, which is read as the mark of decimals; if it separates thousands, set "
         f"read: {{number: {{decimal: '{other}', thousands: '{mark}'}}}}"
     )
 

@@ -118,7 +118,7 @@ def _explain(damage: CsvDamage, options: str, otherwise: str, *, multi_line: boo
     if damage.unclear:
         return (
             f"{damage.unclear:,} have a quoted value that does not end on its line. Fix: set {options}.multiLine: true "
-            f"if values hold line breaks, {options}.escape: '\\' if a backslash stands before quotes, or "
+            f"if values hold line breaks, {options}.escape: '\\' if quotes within values have a backslash, or "
             f"{options}.quote: '' if quotes mean nothing. {otherwise.replace('Fix: correct', 'Else correct')}"
         )
     if damage.malformed == damage.rows:

@@ -313,7 +313,7 @@ def _texts_that_occur(column: pa.ChunkedArray, name: str) -> pa.Array:
         texts.validate(full=True)
     except pa.ArrowInvalid:
         raise SchemaError(
-            f"columns.{name}: there are values whose bytes are no text in UTF-8; mend them, or write the table anew "
+            f"columns.{name}: it has bytes that are no text in UTF-8. Fix: correct them, or write the table again "
             "from texts."
         ) from None
     return texts

@@ -205,8 +205,8 @@ def collect_values_read(opened: OpenTable) -> tuple[ValuesRead, ...]:
     faults = [
         Fault(
             f"{one.key}.cast",
-            f"{values.uncast:,} values are no {_MEANT[str(one.reading.cast)]}; mend them, or say in {one.key}.null_if "
-            f"or .map what they mean{_suppressed_instead(one.key)}",
+            f"{values.uncast:,} values are no {_MEANT[str(one.reading.cast)]}. Fix: correct them, or set "
+            f"{one.key}.null_if or .map{_number_instead(one.reading)}{_suppressed_instead(one.key)}",
         )
         for one, values in zip(opened.declared.values(), found, strict=True)
         if values.uncast and not one.lenient
@@ -214,6 +214,11 @@ def collect_values_read(opened: OpenTable) -> tuple[ValuesRead, ...]:
     if faults:
         raise SchemaError(faults)
     return found
+
+
+def _number_instead(reading: Reading) -> str:
+    is_number = reading.cast in ("integer", "number") and reading.number is None
+    return ", or .number if they are written as 1.234,5" if is_number else ""
 
 
 def _suppressed_instead(key: str) -> str:

@@ -91,7 +91,7 @@ def test_bytes_that_are_no_text_are_refused_in_parquet(privrisk: Privrisk, small
     pq.write_table(table.set_column(4, "diagnosis", texts), parts / "part-1.parquet")
     ran = privrisk(str(small))
     assert ran.code == 2, ran.err
-    assert "columns.diagnosis: there are values whose bytes are no text in UTF-8" in ran.err
+    assert "columns.diagnosis: it has bytes that are no text in UTF-8" in ran.err
 
 
 @pytest.mark.thorough("tests/engine/test_sources.py")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as T
@@ -32,7 +33,7 @@ from privrisk_spark.policy.reading import parse
 from privrisk_spark.results.masking import MaskingFacts
 from privrisk_spark.stages.masking import arranging
 from privrisk_spark.stages.masking.arranging import collect_arrangement
-from privrisk_spark.stages.masking.held import Held, collect_held
+from privrisk_spark.stages.masking.held import Held, _counts, collect_held
 from privrisk_spark.stages.masking.keys import MaskKeys
 from privrisk_spark.stages.masking.masked import MaskedRows, bounds_of, collect_masked, masking_facts
 from privrisk_spark.stages.masking.solving import collect_solved, measure_block_loss
@@ -353,3 +354,7 @@ def test_columns_without_any_value_stay_so(spark: SparkSession, tmp_path: Path) 
     found, facts, _, _ = masked(spark, tmp_path / "scratch", rows, 2)
     assert all(value is None for row in found.values() for value in row.values())
     assert [one.missing_after for one in facts.columns] == [5] * len(COLUMNS)
+
+
+def test_counts_of_zeros_of_both_signs_are_added() -> None:
+    assert _counts(pa.chunked_array([[0.0] * 5 + [-0.0] * 2 + [1.0]])) == {"0": 7, "1": 1}

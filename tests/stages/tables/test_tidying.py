@@ -184,6 +184,13 @@ def test_tidied_with_marks_of_numbers_reads_numbers_of_that_form_only(spark, mar
     assert values(opened(frame, lenient=True, number=marks, cast="integer").rows) == whole
 
 
+def test_tidied_null_if_of_many_numbers_finds_zero_of_either_sign(spark):
+    """From some number of values on, the engines look numbers up by their bits."""
+    frame = spark.createDataFrame([(0.0,), (-0.0,), (7.0,), (1.5,)], "x double")
+    for more in ([], [str(n) for n in range(20, 40)]):
+        assert values(opened(frame, null_if=["0", "1.5", *more]).rows) == [None, None, 7.0, None]
+
+
 def test_numbers_can_mean_a_missing_value_and_keep_their_type(spark):
     frame = spark.createDataFrame([(-9,), (3,), (None,)], "x int")
     found = opened(frame, null_if=["-9"])
