@@ -202,6 +202,15 @@ def test_read_csv_table_of_several_files_adds_columns_of_directories(spark: Spar
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["t.csv.gz", "T.CSV.GZ"])
+def test_read_csv_table_of_a_compressed_file_reads_beyond_its_size(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    write(tmp_path, {name: gzip.compress(b"x\n" + b"1\n" * 10_000)})
+    table = Table(path=str(tmp_path), format="csv", options={"header": True})
+    assert read_csv_table(spark, table, key="table").count() == 10_000
+
+
 @pytest.mark.parametrize(
     ("layout", "message"),
     [

@@ -157,8 +157,8 @@ def _refuse_garbled(rows: pa.Table, texts: Mapping[str, str]) -> None:
             rows.column(alias).validate(full=True)
         except pa.ArrowInvalid:
             raise SchemaError(
-                f"columns.{name}: there are values whose bytes are no text in UTF-8; mend them, or write the table "
-                "anew from texts."
+                f"columns.{name}: it has bytes that are no text in UTF-8. Fix: correct them, or write the table "
+                "again from texts."
             ) from None
 
 
