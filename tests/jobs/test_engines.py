@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -167,5 +168,6 @@ def test_embedded_engine_writes_no_temporary_file(tmp_path: Path) -> None:
         [sys.executable, "-c", sort], env=environment("embedded", TMPDIR=str(temporary), **pool), cwd=tmp_path,
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-    assert "refused: Memory Exhausted while Sorting (DiskManager is disabled)" in small.stdout, small.stderr
+    # Which part of the sort asks for the missing memory depends on timing.
+    assert re.search(r"refused: Memory Exhausted while \w+ \(DiskManager is disabled\)", small.stdout), small.stderr
     assert not list(temporary.iterdir())

@@ -109,7 +109,7 @@ def test_values_that_are_no_dates_are_refused_with_what_would_do(
 ) -> None:
     ran = privrisk(str(with_reading(small, {"diagnosis": {"cast": "date"}})))
     assert ran.code == 2
-    assert "columns.diagnosis.read.cast: 60 values are no dates (YYYY-MM-DD); mend them, or say in" in ran.err
+    assert "columns.diagnosis.read.cast: 60 values are no dates (YYYY-MM-DD). Fix: correct them, or set" in ran.err
 
 
 @pytest.mark.thorough("test_a_messy_table_is_released_as_a_tidy_one; tests/stages/tables/test_tidying.py")
