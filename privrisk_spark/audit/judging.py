@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.dp.audit import (
     certify,
     choice_conformance,
@@ -20,8 +21,6 @@ from privrisk_spark.kernels.dp.audit import (
 from privrisk_spark.planning.audit import law_of_choice, law_of_noise
 from privrisk_spark.planning.audit_experiments import Experiment
 from privrisk_spark.results.audit import ALPHA, Bound, Claim, Findings, FittedCell
-
-LongArray = npt.NDArray[np.int64]
 
 WHOSE = ("target's", "others'")
 """The two kinds of records, in words."""

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
@@ -30,6 +29,7 @@ from privrisk_spark.engine.batches import CHUNK_ROWS, PARTS, Batches, Scratch, i
 from privrisk_spark.engine.decided import Decide
 from privrisk_spark.engine.tuples import TupleParts, write_tuples
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity
 from privrisk_spark.kernels.disclosure.utility import node_utility
@@ -41,9 +41,6 @@ from privrisk_spark.stages.deciding.decide import released_tuples
 from privrisk_spark.stages.private import admission, crowds, release_keys, sampling
 from privrisk_spark.stages.private.scheme_cells import collect_cells
 from privrisk_spark.stages.tables.encode import encode
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 Attempts = Literal["once", "twice", "failing"]
 """How often a task does its work: once; twice, what it wrote the first time being left behind, as by a speculative or

@@ -13,11 +13,10 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import materialized, write_ipc
 from privrisk_spark.engine.fingerprints import fingerprints
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.storage.part_files import write_array
 from privrisk_spark.storage.parts import PartDirectory
-
-LongArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

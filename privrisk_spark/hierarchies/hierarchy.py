@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 from privrisk_spark.errors import HierarchyError, listing, nearest
 from privrisk_spark.hierarchies.numbers import equal_text
 from privrisk_spark.hierarchies.paths import MAX_HEIGHT, LeafPath, message_head, refuse_clashes
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 
-IntArray = NDArray[np.int32]
-LongArray = NDArray[np.int64]
 _Number = TypeVar("_Number", bound=np.generic)
 
 ROOT = "*"

@@ -26,11 +26,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.kernels.arrays import FloatArray, IntArray
 from privrisk_spark.kernels.dp.audit import gaussian_noise, laplace_noise, law_of_picks
 from privrisk_spark.kernels.dp.crowd import certificate, keep_numerator
 from privrisk_spark.kernels.dp.scheme_choice import precision, scores
@@ -73,7 +72,6 @@ _CHOICE_TRIALS = 4_000
 RUN = " audit"
 """Run id the audit's keys are bound to; it has a blank, and no run id of a release can have one."""
 
-IntArray = npt.NDArray[np.int32]
 Scheme = tuple[int, ...]
 
 

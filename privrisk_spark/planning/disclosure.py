@@ -7,15 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
-from privrisk_spark.kernels.disclosure.sensitivity import (
-    FloatArray,
-    Sensitivity,
-    harmonic_weights,
-    override_weights,
-    scaled,
-)
+from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity, harmonic_weights, override_weights, scaled
 from privrisk_spark.kernels.disclosure.utility import node_utility
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.sensitivity import (

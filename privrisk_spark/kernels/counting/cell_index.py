@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from privrisk_spark.kernels.arrays import BoolArray, IntArray, LongArray
 
 _KEY_LIMIT = 2**63 - 1
 

@@ -25,14 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InternalError
+from privrisk_spark.kernels.arrays import BoolArray, IntArray, LongArray, WordArray
 from privrisk_spark.kernels.counting.consistent import Axis, incidence
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.packing import WORD_VALUES, Packing, gathered
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-MaskArray = npt.NDArray[np.uint64]
 
 ROWS_AT_ONCE = 2**20
 """Rows one step of an expansion makes at once, unless a single row makes more. Does not change a result."""
@@ -188,7 +184,7 @@ class CellSpace:
     ancestor: tuple[IntArray, ...]
     order: tuple[int, ...]
     packing: Packing
-    schemes: tuple[MaskArray, ...] | None = None
+    schemes: tuple[WordArray, ...] | None = None
 
     @classmethod
     def of(
@@ -264,7 +260,7 @@ class CellSpace:
             ⊥ whatever the level.
         """
         n_masks = (len(schemes) + 63) // 64
-        masks: list[MaskArray] = []
+        masks: list[WordArray] = []
         kept: list[BoolArray] = []
         for i, (relation, ancestor) in enumerate(zip(self.relations, self.ancestor, strict=True)):
             own = np.arange(max(len(ancestor) - 1, 1)) if codes is None else codes[i]
@@ -338,7 +334,7 @@ class CellSpace:
             yield gathered(expanded, tally[row], distinct=distinct)
             begin = end
 
-    def _alive(self, words: Sequence[LongArray], slot: int) -> MaskArray | None:
+    def _alive(self, words: Sequence[LongArray], slot: int) -> WordArray | None:
         """Schemes that have all classes of the slots before, as bits."""
         if self.schemes is None:
             return None

@@ -30,10 +30,10 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.counting.cell_index import CellIndex
 from privrisk_spark.kernels.counting.ranked import RankedVectors
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
@@ -41,9 +41,6 @@ from privrisk_spark.kernels.numeric.distinct import distinct_rows
 _RANKED_BYTES = 2**30
 """Sizes of cells by rank are kept for later nodes up to this in all, each group's share by its vectors."""
 
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 Consistency = Literal["subsumes", "compatible", "similar"]
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.counting.consistent import Axis, Counts, DenseCounts, SortedCounts
 from privrisk_spark.kernels.lattice.lattice import Lattice
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 
 def consistent_everywhere(

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InternalError
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.counting.cell_index import CellIndex
 from privrisk_spark.kernels.counting.cells import CellSpace
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

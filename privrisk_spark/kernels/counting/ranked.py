@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.counting.cell_index import CellIndex
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 Sizes = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 _CELLS = 8

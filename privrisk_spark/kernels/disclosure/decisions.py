@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 
 
 @dataclass(frozen=True, eq=False)

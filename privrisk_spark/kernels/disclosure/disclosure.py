@@ -9,12 +9,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray, IntArray
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,15 +31,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.counting.consistent import Axis, Counts, DenseCounts, SortedCounts
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.risk import identification_risk
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 def more_general(at_depth: IntArray, estimate: IntArray, true: IntArray) -> BoolArray:

@@ -24,14 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.counting.consistent import Axis, Counts
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.estimated import Evaluation, risk_of
 from privrisk_spark.kernels.disclosure.sensitivity import scaled
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 SLACK = 1e-9
 """By how much the probabilities of a record may exceed 1 through rounding."""

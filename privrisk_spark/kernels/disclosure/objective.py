@@ -21,15 +21,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.disclosure.risk import RiskModel, identification_risk
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE, reaches
 
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 Valued = tuple[float, float, Sequence[int]]
 """Risk, utility and levels of a level vector."""
 

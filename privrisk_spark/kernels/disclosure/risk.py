@@ -35,13 +35,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.counting.consistent import Counts
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 RiskModel = Literal["I", "II", "III"]
 DictionaryRule = Literal["bayes", "minimax"]

@@ -27,13 +27,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-BoolArray = npt.NDArray[np.bool_]
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray
 
 SensitivityForm = Literal["constant", "linear", "record", "multiplicative", "interaction"]
 

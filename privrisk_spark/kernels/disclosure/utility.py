@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from privrisk_spark.kernels.arrays import FloatArray
 
 UtilityMeasure = Literal["depth", "leaves", "log-leaves", "xiao-tao", "lm"]
 

@@ -17,11 +17,8 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 
 Neighbourhood = Literal["swap", "cube"]
 
@@ -58,14 +55,14 @@ class Lattice:
         return product
 
     @cached_property
-    def strides(self) -> IntArray:
+    def strides(self) -> LongArray:
         """int64 (k,): what one level of each attribute adds to a node's number."""
         strides = np.ones(len(self.shape), dtype=np.int64)
         for i in range(len(self.shape) - 2, -1, -1):
             strides[i] = strides[i + 1] * self.shape[i + 1]
         return strides
 
-    def levels(self, nodes: IntArray) -> IntArray:
+    def levels(self, nodes: LongArray) -> LongArray:
         """Level vectors of node numbers.
 
         Parameters
@@ -115,7 +112,7 @@ def feasible_nodes(lattice: Lattice, chains: Sequence[FloatArray], floor: float)
     return reaches(lattice.utility(chains), floor)
 
 
-def maximal_nodes(lattice: Lattice, feasible: BoolArray) -> IntArray:
+def maximal_nodes(lattice: Lattice, feasible: BoolArray) -> LongArray:
     """Feasible nodes none of whose immediate generalizations is feasible.
 
     For a risk that is non-increasing in every level some optimum of "min risk s.t. u >= c" is among them, so only they
@@ -145,7 +142,7 @@ def maximal_nodes(lattice: Lattice, feasible: BoolArray) -> IntArray:
 
 def walk_frontier(
     lattice: Lattice, chains: Sequence[FloatArray], floor: float, neighbourhood: Neighbourhood = "swap"
-) -> IntArray:
+) -> LongArray:
     """Visit the frontier from one of its nodes (ARUBA, F12 Algorithm 3), without looking at the rest of the lattice.
 
     Parameters
@@ -176,13 +173,13 @@ def walk_frontier(
     k = len(lattice.shape)
     tops = np.array(lattice.heights, dtype=np.int64)
 
-    def is_feasible(levels: IntArray) -> BoolArray:
+    def is_feasible(levels: LongArray) -> BoolArray:
         total = np.zeros(len(levels))
         for i, chain in enumerate(chains):
             total = total + chain[levels[:, i]]
         return reaches(total, floor)
 
-    def on_frontier(levels: IntArray) -> BoolArray:
+    def on_frontier(levels: LongArray) -> BoolArray:
         leaves = np.zeros(len(levels), dtype=np.bool_)
         for i in range(k):
             up = levels.copy()
@@ -213,13 +210,13 @@ def walk_frontier(
     return seen
 
 
-def last_feasible_on_a_chain(tops: IntArray, is_feasible: Callable[[IntArray], BoolArray]) -> IntArray:
+def last_feasible_on_a_chain(tops: LongArray, is_feasible: Callable[[LongArray], BoolArray]) -> LongArray:
     """Binary search of the chain that raises attribute after attribute; feasibility is monotone along it."""
     cumulative = np.concatenate([[0], np.cumsum(tops)])
     low, high = 0, int(cumulative[-1])
 
-    def vector(steps: int) -> IntArray:
-        taken: IntArray = np.clip(steps - cumulative[:-1], 0, tops)
+    def vector(steps: int) -> LongArray:
+        taken: LongArray = np.clip(steps - cumulative[:-1], 0, tops)
         return taken
 
     while high - low > 1:
@@ -231,12 +228,12 @@ def last_feasible_on_a_chain(tops: IntArray, is_feasible: Callable[[IntArray], B
     return vector(low)
 
 
-def frontier_moves(k: int, neighbourhood: Neighbourhood) -> IntArray:
+def frontier_moves(k: int, neighbourhood: Neighbourhood) -> LongArray:
     """Moves tried from a frontier node, shape (n_moves, k): see :func:`walk_frontier`."""
     unit = np.eye(k, dtype=np.int64)
     if neighbourhood == "cube":
-        cube: IntArray = np.stack(np.meshgrid(*[np.array([-1, 0, 1])] * k, indexing="ij"), axis=-1).reshape(-1, k)
-        moving: IntArray = cube[(cube != 0).any(axis=1)]
+        cube: LongArray = np.stack(np.meshgrid(*[np.array([-1, 0, 1])] * k, indexing="ij"), axis=-1).reshape(-1, k)
+        moving: LongArray = cube[(cube != 0).any(axis=1)]
         return moving
     swaps = [unit[i] - unit[j] for i in range(k) for j in range(k) if i != j]
     return np.concatenate([unit, -unit, np.array(swaps, dtype=np.int64).reshape(-1, k)])

@@ -19,15 +19,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.lattice.lattice import TOLERANCE, FloatArray, Lattice
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.lattice.lattice import TOLERANCE, Lattice
 from privrisk_spark.kernels.search.closure import Box, CutExponent, Profiles, best_in_box
 from privrisk_spark.kernels.search.enumeration import rho_of_nodes
 from privrisk_spark.kernels.search.record import Answer, RecordLattice, answer
-
-LongArray = npt.NDArray[np.int64]
 
 ZeroPhi = Literal["exclude", "floor"]
 

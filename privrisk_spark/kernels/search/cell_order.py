@@ -10,14 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-HashArray = npt.NDArray[np.uint64]
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray, WordArray
 
 DIGITS = 9
 """Digits of 16 bits of a cell's place in the order: four of its exposure, its attribute, four of its record."""
@@ -66,7 +61,7 @@ class CellOrder:
         """Whether the last cell of every order is known."""
         return None not in self.last
 
-    def tally(self, exposure: FloatArray, records: HashArray) -> tuple[LongArray, LongArray, LongArray]:
+    def tally(self, exposure: FloatArray, records: WordArray) -> tuple[LongArray, LongArray, LongArray]:
         """Count the next digit of the cells that share the digits found so far.
 
         Parameters
@@ -95,7 +90,7 @@ class CellOrder:
         order_of, digit, cells_of = np.concatenate(found, axis=1)
         return order_of, digit, cells_of
 
-    def _begin_alike(self, words: HashArray, j: int, records: HashArray, found: int) -> BoolArray:
+    def _begin_alike(self, words: WordArray, j: int, records: WordArray, found: int) -> BoolArray:
         """Cells of attribute ``j`` whose place begins with the digits found."""
         first = min(self.step, _ATTRIBUTE)
         rest = self.step - _ATTRIBUTE - 1
@@ -105,7 +100,7 @@ class CellOrder:
             alike &= _begins(records, found % _RADIX**rest, rest)
         return alike
 
-    def _digit(self, words: HashArray, j: int, records: HashArray) -> LongArray:
+    def _digit(self, words: WordArray, j: int, records: WordArray) -> LongArray:
         if self.step == _ATTRIBUTE:
             return np.full(len(words), j, dtype=np.int64)
         word, place = (words, self.step) if self.step < _ATTRIBUTE else (records, self.step - _ATTRIBUTE - 1)
@@ -152,7 +147,7 @@ class CellOrder:
             step += 1
         return CellOrder(self.scope, tuple(found), tuple(left), tuple(last), step)
 
-    def disclosed(self, exposure: FloatArray, records: HashArray) -> BoolArray:
+    def disclosed(self, exposure: FloatArray, records: WordArray) -> BoolArray:
         """Cells to disclose, once :attr:`done`; arguments are those of :meth:`tally`.
 
         Returns
@@ -172,12 +167,12 @@ class CellOrder:
         return result
 
 
-def _words(exposure: FloatArray) -> HashArray:
+def _words(exposure: FloatArray) -> WordArray:
     """Numbers in the order of values that are not negative."""
     return np.ascontiguousarray(exposure + 0.0).view(np.uint64)
 
 
-def _begins(words: HashArray, prefix: int, digits: int) -> BoolArray:
+def _begins(words: WordArray, prefix: int, digits: int) -> BoolArray:
     """Which words begin with so many digits of a number."""
     if not digits:
         return np.ones(len(words), dtype=np.bool_)

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import BoolArray, IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.lattice.lattice import Lattice, reaches
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.packing import gathered
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-LevelArray = npt.NDArray[np.int8]
 
 _CELLS_AT_ONCE = 2**22
 

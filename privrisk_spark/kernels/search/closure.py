@@ -20,13 +20,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.lattice.lattice import BoolArray, FloatArray
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.numeric.min_cut import Cut, Network, minimum_cut
 
-LevelArray = npt.NDArray[np.int8]
-LongArray = npt.NDArray[np.int64]
-NodeArray = npt.NDArray[np.int32]
 Ends = npt.NDArray[np.signedinteger] | int
 
 CutExponent = Literal[0, 1, 2]
@@ -328,7 +325,7 @@ def closure_network(box: Box, trade_off: float, kappa: CutExponent, alpha: float
     return Closure(network, attribute, unit, error)
 
 
-def _arcs(tail: Ends, head: Ends, capacity: LongArray | int) -> tuple[NodeArray, NodeArray, LongArray]:
+def _arcs(tail: Ends, head: Ends, capacity: LongArray | int) -> tuple[IntArray, IntArray, LongArray]:
     tails, heads, capacities = np.broadcast_arrays(np.atleast_1d(tail), head, capacity)
     return tails.astype(np.int32, copy=False), heads.astype(np.int32, copy=False), capacities.astype(np.int64)
 

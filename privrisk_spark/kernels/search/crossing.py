@@ -7,17 +7,13 @@ is ever the best: below its crossing a record is released as it is, above with o
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
 from privrisk_spark.kernels.disclosure.risk import Attacker
 from privrisk_spark.kernels.search.lattice_blocks import lattice_blocks
 from privrisk_spark.kernels.search.records import Records, kinds_of, pick
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 
 def crossings(

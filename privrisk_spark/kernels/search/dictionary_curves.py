@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.counting.consistent import Counts
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -17,10 +17,6 @@ from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.kernels.lattice.lattice import Neighbourhood
 from privrisk_spark.kernels.search.method import Method, Search
 from privrisk_spark.kernels.search.table_search import decide
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,8 @@ import numpy.typing as npt
 import scipy
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.counting.consistent import Axis, SortedCounts, incidence
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-LevelArray = npt.NDArray[np.int8]
 
 _TABLE_BYTES = 2**27
 """Tables of levels kept for later records, in all attributes; does not change a result."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.disclosure.objective import (
     AnyObjective,
     GreatestAggregate,
@@ -22,10 +22,6 @@ from privrisk_spark.kernels.disclosure.objective import (
 from privrisk_spark.kernels.disclosure.risk import over_dictionaries
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE, Lattice, reaches
 from privrisk_spark.kernels.search.record import Answer, RecordLattice, answer
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 MOST_NODES = 2**24
 """Largest lattice that is enumerated."""

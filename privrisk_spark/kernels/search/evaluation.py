@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.search.record import RecordLattice
 from privrisk_spark.kernels.search.row_sets import rho_of, row_sets
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 
 class Evaluation:

@@ -19,17 +19,14 @@ risk have been seen. Branch and bound is faster at comparable quality.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.disclosure.objective import LeastRisk, Valued, preferred
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.search.branch_and_bound import root_bound
 from privrisk_spark.kernels.search.evaluation import Evaluation
 from privrisk_spark.kernels.search.record import Answer, RecordLattice, answer
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 _ELITE = 2
 _CROSSOVER = 0.6

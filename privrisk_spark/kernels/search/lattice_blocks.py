@@ -8,18 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.lattice.lattice import Lattice
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 if TYPE_CHECKING:
     from privrisk_spark.kernels.disclosure.disclosure import Disclosure
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-LevelArray = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)

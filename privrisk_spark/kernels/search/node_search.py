@@ -19,9 +19,9 @@ import heapq
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.disclosure.objective import LeastRisk, Valued, preferred
 from privrisk_spark.kernels.lattice.lattice import (
     TOLERANCE,
@@ -34,10 +34,6 @@ from privrisk_spark.kernels.lattice.lattice import (
 from privrisk_spark.kernels.search.branch_and_bound import branch_and_bound, root_bound
 from privrisk_spark.kernels.search.evaluation import Evaluation
 from privrisk_spark.kernels.search.record import Answer, RecordLattice, answer
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 MOST_NODES = 1_000_000
 """Nodes evaluated before a search gives up."""

@@ -21,12 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError, InternalError
+from privrisk_spark.kernels.arrays import FloatArray, LevelArray, LongArray
 from privrisk_spark.kernels.disclosure.risk import DictionaryRule, RiskModel, identification_risk, over_dictionaries
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
-LevelArray = npt.NDArray[np.int8]
 
 Status = Literal["proved", "heuristic"]
 

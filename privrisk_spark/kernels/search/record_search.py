@@ -28,9 +28,9 @@ from functools import lru_cache
 from typing import cast, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError, InternalError
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LevelArray
 from privrisk_spark.kernels.counting.consistent import SortedCounts
 from privrisk_spark.kernels.disclosure.decisions import AfterHistory, Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -48,10 +48,6 @@ from privrisk_spark.kernels.search.method import RecordMethod, Search, TableMeth
 from privrisk_spark.kernels.search.node_search import btda
 from privrisk_spark.kernels.search.record import Answer, RecordLattice, answer
 from privrisk_spark.kernels.search.relaxation import approximate
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LevelArray = npt.NDArray[np.int8]
 
 _ROUNDING = 1e-9
 """A gap smaller than that, relative to the objective, is none: of a search cut short only the tie is open then."""

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import GreatestAggregate, least_positive_risk
 from privrisk_spark.kernels.disclosure.risk import Attacker, identification_risk
@@ -22,11 +22,6 @@ from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.distinct import distinct_keys, distinct_rows
 from privrisk_spark.kernels.search.counted_records import CountedRecords
 from privrisk_spark.kernels.search.lattice_blocks import LatticeBlock
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-LevelArray = npt.NDArray[np.int8]
 
 _KEY_LIMIT = 2**62
 

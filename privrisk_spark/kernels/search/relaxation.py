@@ -22,16 +22,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
 from privrisk_spark.errors import InputError, InternalError
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.disclosure.objective import LeastRisk, preferred
 from privrisk_spark.kernels.search.evaluation import Evaluation
 from privrisk_spark.kernels.search.record import Answer, RecordLattice, answer
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 _SOLVER_TOLERANCE = 1e-6
 """Relative slack of the linear program's value as a bound, and of its variables as thresholds."""

@@ -14,13 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import LevelArray, LongArray, WordArray
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.search.record import RecordLattice
 from privrisk_spark.machine_code import compiled
-
-LongArray = npt.NDArray[np.int64]
-LevelArray = npt.NDArray[np.int8]
-WordArray = npt.NDArray[np.uint64]
 
 _COMBINATIONS, _WORDS = 256, 2**20
 """Most combinations of levels per group of attributes, and words of their row sets. Do not change a result."""

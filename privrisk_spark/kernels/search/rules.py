@@ -24,9 +24,9 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.counting.consistent import Counts, consistent_at
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -34,12 +34,6 @@ from privrisk_spark.kernels.disclosure.estimated import risk_of
 from privrisk_spark.kernels.disclosure.risk import Attacker, identification_risk
 from privrisk_spark.kernels.disclosure.sensitivity import scaled
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE, reaches
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-LevelArray = npt.NDArray[np.int8]
-BoolArray = npt.NDArray[np.bool_]
 
 Scope = Literal["table", "record", "attribute"]
 """Δ1, Δ2, Δ3 of LSFB06."""

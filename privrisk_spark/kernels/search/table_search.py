@@ -38,9 +38,9 @@ from dataclasses import replace
 from typing import get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.counting.consistent import Counts
 from privrisk_spark.kernels.disclosure.decisions import AfterHistory, Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -52,12 +52,6 @@ from privrisk_spark.kernels.search.incumbents import AggregateIncumbents, Incumb
 from privrisk_spark.kernels.search.lattice_blocks import lattice_blocks
 from privrisk_spark.kernels.search.method import RecordMethod, Search
 from privrisk_spark.kernels.search.records import Records, kinds_of, pick
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-LevelArray = npt.NDArray[np.int8]
 
 _CANDIDATES_AT_ONCE = 2**24
 """Pairs of a combination of utilities and a node held at once. Does not change a result."""

@@ -16,15 +16,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.counting.every_node import consistent_everywhere
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.risk import Attacker, identification_risk
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE, Lattice, reaches
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 NumberArray = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 
 

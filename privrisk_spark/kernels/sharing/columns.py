@@ -14,14 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privrisk_spark.kernels.arrays import BoolArray, FloatArray
+from privrisk_spark.kernels.arrays import BoolArray, ByteArray, FloatArray
 from privrisk_spark.kernels.sharing.graph import Graph
 from privrisk_spark.kernels.sharing.walking import (
     NARROW_TOP,
     TOP,
     WIDTH,
     Codes,
-    NarrowCodes,
     Sums,
     narrow,
     narrow_codes,
@@ -47,7 +46,7 @@ class Room:
 
     old: Codes
     new: Codes
-    narrowed: NarrowCodes
+    narrowed: ByteArray
 
     @classmethod
     def of(cls, n: int) -> Room:

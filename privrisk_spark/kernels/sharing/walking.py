@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
+from privrisk_spark.kernels.arrays import BoolArray, ByteArray, FloatArray, IntArray, LongArray
 from privrisk_spark.machine_code import compiled, fetch
 
 Codes = npt.NDArray[np.uint16]
-NarrowCodes = npt.NDArray[np.uint8]
 Sums = npt.NDArray[np.uint32] | npt.NDArray[np.uint16]
 
 WIDTH = 64
@@ -39,12 +38,12 @@ def wide_codes(n: int) -> Codes:
     return _lines(n * WIDTH * 2).view(np.uint16).reshape(n, WIDTH)
 
 
-def narrow_codes(n: int) -> NarrowCodes:
+def narrow_codes(n: int) -> ByteArray:
     """uint8 (n, WIDTH), likewise."""
     return _lines(n * WIDTH).reshape(n, WIDTH)
 
 
-def _lines(size: int) -> NarrowCodes:
+def _lines(size: int) -> ByteArray:
     raw = np.zeros(size + 64, dtype=np.uint8)
     begin = -raw.ctypes.data % 64
     return raw[begin : begin + size]
@@ -313,7 +312,7 @@ def step(
     indptr: LongArray,
     indices: IntArray,
     own: FloatArray,
-    old: Codes | NarrowCodes,
+    old: Codes | ByteArray,
     new: Codes,
     sums: Sums,
     shift: FloatArray,
@@ -393,7 +392,7 @@ def step_alone(
     indptr: LongArray,
     indices: IntArray,
     own: FloatArray,
-    old: Codes | NarrowCodes,
+    old: Codes | ByteArray,
     new: Codes,
     shift: float,
     factor: float,
@@ -429,7 +428,7 @@ def step_alone(
 
 
 @compiled
-def narrow(codes: Codes, shift: FloatArray, factor: FloatArray, found: NarrowCodes) -> None:
+def narrow(codes: Codes, shift: FloatArray, factor: FloatArray, found: ByteArray) -> None:
     """Codes of 16 bits as codes of 8: ``(code - shift) factor``, rounded to the nearest."""
     for user in range(len(codes)):
         for c in range(WIDTH):

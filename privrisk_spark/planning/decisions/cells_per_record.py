@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.kernels.disclosure.decisions import IntArray
+from privrisk_spark.kernels.arrays import FloatArray, IntArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.planning.decisions.cells import INDEPENDENT, ByCells, disclosed, exactly, values
 from privrisk_spark.planning.decisions.decision import Hierarchies, Reach

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.kernels.disclosure.decisions import IntArray
+from privrisk_spark.kernels.arrays import FloatArray, IntArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.planning.rules import Recoding, Rule

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.kernels.disclosure.decisions import IntArray
+from privrisk_spark.kernels.arrays import FloatArray, IntArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.kernels.search.method import Search

@@ -7,20 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.adversary.deterrence import Table, least_group, least_penalty
 from privrisk_spark.kernels.adversary.process import Attack, Solution, solve
 from privrisk_spark.kernels.adversary.risk import Assessment, assess
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.measures.identity import SizeHistogram
 from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
 from privrisk_spark.policy.assessment import AdversaryPolicy
 from privrisk_spark.results.assessment import Measured
-
-LongArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-
 
 NONE_NEEDED = "none needed: every record is under the bound as it is"
 

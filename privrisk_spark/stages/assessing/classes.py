@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
@@ -31,14 +30,12 @@ from privrisk_spark.engine.batches import (
 from privrisk_spark.engine.slices import read_slices, write_slices
 from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.storage.parts import PartDirectory
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 ROWS_PER_BUCKET = 1_000_000
 """Rows of the table for each bucket of classes; a task holds the distinct ones of a bucket."""

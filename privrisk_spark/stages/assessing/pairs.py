@@ -15,6 +15,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.classes.concealment import confusion, matches, released_as
 from privrisk_spark.kernels.classes.consistency import consistency_graph, rows_per_original, rows_per_released
 from privrisk_spark.kernels.measures.divergence import LeafCounts, entropy_loss
@@ -27,9 +28,6 @@ from privrisk_spark.policy.assessment import Interval
 from privrisk_spark.results.assessment import Measured
 from privrisk_spark.stages.assessing.matched import Matched, originals
 from privrisk_spark.stages.assessing.ranks import StoredRanks, collect_deviation_of, collect_ranks_of
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 MOST_PAIRS = 1_000_000
 """Distinct pairs of an original and a released record the driver holds."""

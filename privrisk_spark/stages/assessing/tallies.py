@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.classes import criteria
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.closeness import TableDistribution, greatest_log_ratio_present
@@ -36,10 +36,6 @@ from privrisk_spark.kernels.measures.population_risk import IndividualRiskTally
 from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
 from privrisk_spark.kernels.measures.weighted_sizes import WeightTally
 from privrisk_spark.kernels.numeric.fold import Tally, refuse_other
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 Distance = Literal["equal", "ordered", "hierarchical"]
 Suppressed = Literal["class", "apart", "compatible"]

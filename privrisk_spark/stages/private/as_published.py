@@ -20,7 +20,7 @@ from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.decided import Decide, Decided, integers
 from privrisk_spark.engine.fingerprints import record_blocks
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.arrays import LevelArray
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LevelArray, LongArray
 from privrisk_spark.kernels.as_published.algorithm6 import NOTHING, algorithm_6, element_law, random_threshold
 from privrisk_spark.kernels.as_published.algorithm7 import LayeredLattices, sample_point
 from privrisk_spark.kernels.as_published.frequent_elements import (
@@ -39,10 +39,6 @@ from privrisk_spark.policy.as_published import ThresholdAsPublished, WalkAsPubli
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.stages.private.sampling import Disclosing, FrequentCells
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 Elements = StoredCounts | FrequentCells
 """Counts of the t-frequent elements, or of all."""

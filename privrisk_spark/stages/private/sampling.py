@@ -24,6 +24,7 @@ from privrisk_spark.engine.decided import Decide, Decided, integers
 from privrisk_spark.engine.fingerprints import record_blocks
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.counting.cell_index import CellIndex
 from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.consistent import Axis, consistent_at
@@ -39,11 +40,6 @@ from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import Draw, ThresholdDraw
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.stages.private.release_keys import ReleaseKeys
-
-BoolArray = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
@@ -20,13 +19,12 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, read_ipc, together
 from privrisk_spark.engine.tuples import TupleParts
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.numeric.packing import Packing
 from privrisk_spark.storage.part_files import map_array
 
 FILE = ""
 """Column with the number of a row's file; the one name no column of a policy can have."""
-
-LongArray = npt.NDArray[np.int64]
 
 
 def ordered(spark: SparkSession, parts: TupleParts, *, files: int, first: Sequence[str] = ()) -> Batches:

@@ -8,15 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, LevelArray, LongArray, WordArray
 from privrisk_spark.kernels.disclosure.objective import GreatestUtility, LeastPenalized, LeastRisk, Objective
 from privrisk_spark.kernels.search.record import RecordLattice
 from privrisk_spark.kernels.search.row_sets import RowSets, count, row_sets, rows_within
 from privrisk_spark.machine_code import compiled
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
-LevelArray = npt.NDArray[np.int8]
-WordArray = npt.NDArray[np.uint64]
 
 LEAST_RISK, GREATEST_UTILITY, LEAST_PENALIZED = 0, 1, 2
 

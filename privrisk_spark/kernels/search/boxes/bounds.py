@@ -6,16 +6,12 @@ What is proved of them is said in :mod:`privrisk_spark.kernels.search.branch_and
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray, LongArray, WordArray
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.search.boxes.arrays import GREATEST_UTILITY, LEAST_RISK, Record, sum_of
 from privrisk_spark.kernels.search.row_sets import bits_in
 from privrisk_spark.machine_code import compiled
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
-WordArray = npt.NDArray[np.uint64]
 
 SLACK = 1e-13
 """Relative rounding error of a sum over attributes, generously."""

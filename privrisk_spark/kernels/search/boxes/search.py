@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray, LongArray, WordArray
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.search.boxes.arrays import (
     GREATEST_UTILITY,
@@ -32,10 +33,6 @@ from privrisk_spark.kernels.search.boxes.bounds import (
 )
 from privrisk_spark.kernels.search.row_sets import count, rows_within
 from privrisk_spark.machine_code import compiled
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
-WordArray = npt.NDArray[np.uint64]
 
 
 class SearchResult(NamedTuple):
