@@ -15,6 +15,7 @@ _EXTRAS = {
     "obstore": "objects",
     "psycopg": "postgres",
     "pyiceberg": "iceberg",
+    "resvg_py": "charts",
     "sklearn": "ml",
     "splink": "splink",
     "sqlalchemy": "private",

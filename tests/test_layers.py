@@ -69,6 +69,7 @@ LIBRARIES: dict[str, set[str]] = {
     "pyiceberg": {"storage"},
     "airflow": set(),
     "matplotlib": {"reporting"},
+    "resvg_py": {"results"},
     "jinja2": {"reporting", "engine"},
     "markupsafe": {"reporting"},
     "typer": {"cli"},

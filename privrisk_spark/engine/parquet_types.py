@@ -57,12 +57,14 @@ class Footer:
     unreadable : mapping of column to Unreadable
     rounded : frozenset of str
         Columns whose times are in nanoseconds, which are rounded down to microseconds.
+    unusual_columns : frozenset of str
+        Columns of types that the engines' own readers may lack, or read as other types.
     other_calendar : bool
         Whether days before 1582 are counted by another calendar.
     by_spark : bool
         Whether Spark wrote it.
     unusual : bool
-        Whether it has codecs, encodings or types that the engines' own readers may lack, or read as other types.
+        Whether it has such columns, or codecs or encodings that the readers may lack.
     retyped : bool
         Whether the writer notes types of Arrow that are not those of the file, which the embedded engine takes.
     """
@@ -72,6 +74,7 @@ class Footer:
     types: Mapping[str, pa.DataType]
     unreadable: Mapping[str, Unreadable]
     rounded: frozenset[str]
+    unusual_columns: frozenset[str]
     other_calendar: bool
     by_spark: bool
     unusual: bool
@@ -105,7 +108,7 @@ def read_footer(file: str | IO[bytes]) -> Footer:
     chunks = [group.column(i) for group in groups for i in range(metadata.num_columns)]
     unusual = any(one.compression not in _CODECS or not set(one.encodings) <= _PLAIN_ENCODINGS for one in chunks)
     lost = {one.path_in_schema: one.compression for one in chunks if one.compression not in _AVAILABLE}
-    types, unreadable, rounded = {}, {}, set()
+    types, unreadable, rounded, unusual_columns = {}, {}, set(), set()
     for field in schema:
         column = _Column(lost)
         types[field.name] = column.read(field.type, leaves, nested=False)
@@ -119,16 +122,18 @@ def read_footer(file: str | IO[bytes]) -> Footer:
             types[field.name], unreadable[field.name] = pa.null(), column.fault
         elif column.rounded:
             rounded.add(field.name)
-        unusual |= column.unusual or column.rounded or column.fault is not None
+        if column.unusual or column.rounded or column.fault is not None:
+            unusual_columns.add(field.name)
     return Footer(
         groups=tuple(group.num_rows for group in groups),
         written=schema,
         types=types,
         unreadable=unreadable,
         rounded=frozenset(rounded),
+        unusual_columns=frozenset(unusual_columns),
         other_calendar=other_calendar,
         by_spark=any(key.startswith(b"org.apache.spark") for key in said),
-        unusual=unusual,
+        unusual=unusual or bool(unusual_columns),
         retyped=noted_types is not None
         and pa.ipc.read_schema(pa.py_buffer(b64decode(noted_types))).types != schema.types,
     )

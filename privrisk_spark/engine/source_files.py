@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -136,6 +137,21 @@ def is_read_by_tasks(table: Table, files: Sequence[LocalFile]) -> bool:
         return False
     footers = [read_footer(file.place) for file in files]
     return any(of.unusual for of in footers) and not any(of.other_calendar for of in footers)
+
+
+def find_unusual_columns(table: Table) -> list[str]:
+    """Return the columns of Parquet files on this machine whose types Spark's own reader may refuse, with the types.
+
+    Parameters
+    ----------
+    table : Table
+    """
+    found: dict[str, pa.DataType] = {}
+    for file in local_line_files(table) if table.format.lower() == "parquet" else ():
+        with suppress(pa.ArrowException, OSError):  # an option may leave the file out
+            footer = read_footer(file.place)
+            found |= {name: footer.written.field(name).type for name in footer.unusual_columns}
+    return [f"'{name}' ({kind})" for name, kind in found.items() if not pa.types.is_null(kind)]
 
 
 def check_for_embedded(table: Table, *, key: str) -> bool:

@@ -24,7 +24,7 @@ from privrisk_spark.reporting.pages import render_experiment
 from privrisk_spark.results.experiment import ExperimentResult, Findings, plain
 from privrisk_spark.runs.places import ResultPlace, result_place
 from privrisk_spark.runs.progress import Progress, write_status
-from privrisk_spark.stages.tables.opening import read
+from privrisk_spark.stages.tables.opening import open_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,14 +55,14 @@ class Source:
     table: DataFrame | None = None
 
     def read(self) -> DataFrame:
-        """Return the table, as the session sees it now.
+        """Return the table with the values as the policy reads them.
 
         Raises
         ------
         InputError
-            If it cannot be read.
+            If it cannot be read, or its columns are not those of the policy.
         """
-        return read(self.spark, self.policy.table, key="table") if self.table is None else self.table
+        return open_table(self.spark, self.policy, self.table).rows
 
 
 def _nothing_more(policy: Policy) -> None:

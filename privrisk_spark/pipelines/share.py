@@ -42,12 +42,9 @@ from privrisk_spark.policy.sharing import (
     FriendOfFriendPairs,
     FriendPairs,
     GivenPairs,
-    PropagatedTrust,
     SampledPairs,
     SharingPolicy,
-    StatedTrust,
     UserAttributes,
-    UserPairs,
 )
 from privrisk_spark.reporting.explanation import sharing_explanation
 from privrisk_spark.reporting.pages import render_sharing
@@ -69,7 +66,7 @@ from privrisk_spark.stages.sharing.diffusing import ByDiffusion
 from privrisk_spark.stages.sharing.network import StoredNetwork
 from privrisk_spark.stages.sharing.pairs import collect_friends_of_friends, collect_sample, friendliness
 from privrisk_spark.stages.sharing.profiles import store_trees
-from privrisk_spark.stages.sharing.user_pairs import StoredPairs, collect_buckets, collect_pieces
+from privrisk_spark.stages.sharing.user_pairs import StoredPairs, collect_buckets, collect_pieces, columns_of
 from privrisk_spark.stages.sharing.users import StoredUsers, collect_users
 from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.materialize import collect_codes
@@ -210,7 +207,7 @@ def read(run: Run, given: dict[str, DataFrame]) -> Opened:
         for key, table in tables_of(sharing_of(policy)).items():
             frame = given.get(key)
             if frame is None:
-                frame = open_source(spark, table, key=key)
+                frame = open_source(spark, table, key=key, used=columns_of(table).values())
                 collect_files_read(spark, table, frame, key=key)
             tables[key] = frame
         stage.sentence = f"Opened the profiles, of {len(hierarchies)} attributes, and {len(tables)} other tables."
@@ -303,18 +300,10 @@ def said_of(run: Run, opened: Opened, ground: Ground) -> dict[str, StoredNetwork
     for key, table in tables_of(asked).items():
         if key not in (SENSITIVITY, TRUST, UTILITY):
             continue
-        value = None
-        if isinstance(table, StatedTrust | PropagatedTrust):
-            value = table.trust
-        elif isinstance(table, UserAttributes):
-            value = table.value
-        assert isinstance(table, UserPairs | UserAttributes)
         attributes = names if isinstance(table, UserAttributes) else []
-        pieces = collect_pieces(
-            run.scratch, ground.users, opened.tables[key], table, key=key, value=value, attributes=attributes
-        )
+        pieces = collect_pieces(run.scratch, ground.users, opened.tables[key], table, key=key, attributes=attributes)
         stored = collect_buckets(run.scratch, pieces, ground.users, key.rpartition(".")[2], key=key)
-        found[key] = StoredNetwork(stored, ground.network.offsets, value is not None)
+        found[key] = StoredNetwork(stored, ground.network.offsets, pieces.valued)
     return found
 
 

@@ -242,6 +242,25 @@ def possible_codes(hierarchies: Mapping[str, Hierarchy], one: OneDictionary) -> 
     return result
 
 
+ALMOST_NONE = 0.01
+"""Share of the values up to which they are almost none."""
+
+
+def describe_mismatch(key: str, found: str, why: str | None = None) -> str:
+    """Return the warning about a column of a dictionary that matches almost no record.
+
+    Parameters
+    ----------
+    key : str
+    found : str
+        How few values are shared.
+    why : str, optional
+        The likely reason and its fix.
+    """
+    why = why or "Check that both columns mean the same, or set level, age_in, mapping or read"
+    return f"{key}: {found}. It matches almost no record, and the risk is overestimated. {why}."
+
+
 def true_dictionary(policy: Policy) -> OneDictionary | None:
     """Return the dictionary the policy's estimate is held against; None if there is no such."""
     given = policy.dictionary

@@ -70,8 +70,8 @@ def load(
     Raises
     ------
     ConfigError
-        With all faults at once: those of files that cannot be read, and of layers that are malformed; else those of
-        the document's keys and references, and of rules of several keys that read no wrong key.
+        With all faults at once: those of malformed layers, of the document's keys and references, and of rules of
+        several keys that read no wrong key. If a file cannot be read, only those of files and layers.
     """
     policy, faults = load_with_faults(
         files, overrides=overrides, environment=environment, date=date, releasing=releasing, frames=frames
@@ -125,11 +125,13 @@ def load_with_faults(
         origin.update({path[:n]: source for n in range(1, len(path)) if _at(merged, path[:n]) is None})
         origin[path] = source
         merged = _merge(merged, _nest(path, value))
-    if faults:
+    if not all(fault.path for fault in faults):  # of a file that cannot be read
         return None, faults
 
-    policy, faults = _resolved(merged, env, date, releasing=releasing, frames=frames)
-    return policy, [_with_origin(fault, origin) for fault in faults]
+    policy, others = _resolved(merged, env, date, releasing=releasing, frames=frames)
+    if faults:  # a layer that is malformed may be what sets a missing key
+        policy, others = None, [fault for fault in others if not fault.rule.startswith("is required")]
+    return policy, [*faults, *(_with_origin(fault, origin) for fault in others)]
 
 
 def parse_given(document: Mapping[str, Any], *, date: dt.date | None = None) -> Policy:

@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 
+from privrisk_spark.extras import require
 from privrisk_spark.storage.directories import make_plainly
 from privrisk_spark.storage.documents import write_plainly
 
@@ -59,7 +61,7 @@ class Page:
         return {name: _OF_PAGE.sub(r"\1", svg) for name, svg in found.items()}
 
     def save_figures(self, directory: str | Path) -> list[Path]:
-        """Write each figure as ``NAME.svg`` and return the files.
+        """Write each figure as ``NAME.svg`` and ``NAME.png``, and return the files.
 
         Parameters
         ----------
@@ -72,10 +74,12 @@ class Page:
         """
         place = Path(directory)
         make_plainly(place)
-        files = {place / f"{name}.svg": svg for name, svg in self.figures().items()}
-        for file, svg in files.items():
-            write_plainly(file, svg)
-        return list(files)
+        contents: dict[Path, str | bytes] = {}
+        for name, svg in self.figures().items():
+            contents |= {place / f"{name}.svg": svg, place / f"{name}.png": _draw_png(svg)}
+        for file, content in contents.items():
+            write_plainly(file, content)
+        return list(contents)
 
     def framed(self) -> str:
         """Return the page as an element of another one, such as a notebook.
@@ -93,6 +97,16 @@ class Page:
 
     def _repr_html_(self) -> str:
         return self.framed()
+
+
+def _draw_png(svg: str) -> bytes:
+    """Draw a figure with the font that its texts were placed for, at 300 dots per inch."""
+    for package in ("matplotlib", "resvg_py"):
+        require(package, "save_figures")
+    import resvg_py
+
+    fonts = str(files("matplotlib") / "mpl-data/fonts/ttf")
+    return resvg_py.svg_to_bytes(svg, background="white", zoom=300 / 72, font_dirs=[fonts], skip_system_fonts=True)
 
 
 def html_table(

@@ -118,9 +118,9 @@ def write_json(path: Path, document: Any, *, published: float | None = None) -> 
     write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n", published=published)
 
 
-def write_plainly(path: Path, text: str) -> None:
+def write_plainly(path: Path, content: str | bytes) -> None:
     """Write a file as any program does: in place of what is there, and for whom the umask says."""
-    path.write_text(text, encoding="utf-8", newline="\n")
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import bz2
 import csv
 import gzip
 import io
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -117,6 +118,9 @@ def test_read_csv_table_of_empty_texts_takes_them_for_missing_unless_named(spark
         (b"x,y\r1,2\r", {"header": True}, [("1", "2")]),
         (b'x,y\n1,"two\r\nlines"\n3,"and ""\n"" two"\n', {"header": True, "multiLine": True},
          [("1", "two\r\nlines"), ("3", 'and "\n" two')]),
+        (b'5" pipe,3\n"two\n2"" lines",""\na"",x"y"\n', {"multiLine": True},
+         [('5" pipe', "3"), ('two\n2" lines', None), ('a""', 'x"y"')]),
+        (b'5" pipe,3\n6" pipe,""\na"",x"y"\n', {}, [('5" pipe', "3"), ('6" pipe', None), ('a""', 'x"y"')]),
         ("x;y\n1;Köln €\n".encode("cp1252"), {"header": True, "sep": ";", "encoding": "windows-1252"},
          [("1", "Köln €")]),
         ("x;y\n1;Köln €\n".encode("utf-16"), {"header": True, "sep": ";", "encoding": "UTF-16"}, [("1", "Köln €")]),
@@ -141,6 +145,21 @@ def test_read_csv_table_of_frame_of_pandas_returns_it(spark: SparkSession, tmp_p
     table = Table(path=str(tmp_path / "t.csv"), format="csv", options={"header": True, "multiLine": True})
     found = rows_of(read_csv_table(spark, table, key="table"))
     assert found == [("x\ny", "1"), ('q"r', "010"), ("s,t", " 2 "), ("NA", None)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_read_csv_table_with_quotes_in_values_returns_what_pandas_reads(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Of values that other programs write without quotes around them, next to quoted ones of several lines."""
+    pick = random.Random(seed)
+    plain, quoted = ['5" pipe', 'a""b', "x", 'say "no"', '6"'], ['"two\nlines"', '"2"" pipe\n"', '"a,""\n"",b"']
+    values = [[pick.choice(plain + quoted) for _ in "xy"] for _ in range(200)]
+    content = "x,y\n" + "".join(f"{x},{y}\n" for x, y in values)
+    monkeypatch.setattr(csv_rows, "BLOCK", 37)
+    frame = open_bytes(spark, tmp_path, content.encode(), header=True, multiLine=True)
+    expected = pd.read_csv(io.StringIO(content), dtype=str)
+    assert rows_of(frame) == list(expected.itertuples(index=False, name=None))
 
 
 def test_read_csv_table_of_a_release_of_ours_returns_its_texts(spark: SparkSession, tmp_path: Path) -> None:

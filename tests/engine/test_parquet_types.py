@@ -301,9 +301,14 @@ def test_read_merged_files_have_missing_values_for_the_columns_they_lack(spark: 
 
 
 @pytest.mark.on_spark("the embedded engine refuses the option")
-def test_read_types_only_tasks_read_with_options_of_spark_has_a_fix(spark: SparkSession, tmp_path: Path) -> None:
-    path = write(tmp_path / "t", CASES["timestamp[ns]"]).path
-    with pytest.raises(SchemaError, match=r"PARQUET_TYPE_ILLEGAL\. Fix: give the table's path without options"):
+@pytest.mark.parametrize("case", ["timestamp[ns]", "uuid", "float16", "time64", "time32", "decimal256"])
+def test_read_types_only_tasks_read_with_options_of_spark_names_column_and_fix(
+    spark: SparkSession, tmp_path: Path, case: str
+) -> None:
+    path = write(tmp_path / "t", CASES[case]).path
+    (tmp_path / "t" / "part.txt").write_text("no Parquet")
+    wanted = r"Spark says [A-Z_]+ of 'x' \([^)]+\)+\. Fix: give the table's path without options"
+    with pytest.raises(SchemaError, match=wanted):
         read(spark, Table(path=path, options={"pathGlobFilter": "*.parquet"}), key="table")
 
 

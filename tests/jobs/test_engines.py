@@ -111,6 +111,7 @@ def test_csv_of_another_encoding_and_of_quoted_separators_is_the_same_on_both_en
         ({"inferSchema": True}, [], "table.options.inferSchema: is an unknown option of csv"),
         ({}, ["30"], "1 lines are cut"),
         ({}, ['30;"a"b"'], "1 have a quoted value that does not end on its line. Fix: set table.options.multiLine"),
+        ({"multiLine": True}, ['30;"a"b"'], "1 have a quoted value that does not end, or ends before the value does"),
     ],
 )
 def test_release_of_malformed_csv_names_line_counts_and_fix(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import logging
 import math
@@ -919,6 +920,25 @@ def test_what_is_refused(assess: Assess, world: World, tmp_path: Path) -> None:
     ran = assess(world.policy("numbers", assess={"release": world.release, **numbers}), output=tmp_path / "d")
     assert ran.code == 2
     assert "assess.intervals.income.masked: the release has no column 'paid'" in ran.err
+
+
+def test_assess_of_a_release_with_unreadable_columns_refuses_only_used_ones(
+    assess: Assess, world: World, tmp_path: Path
+) -> None:
+    timed = world.masked.assign(at=dt.time(8, 30))
+    timed.to_parquet(tmp_path / "timed.parquet", index=False)
+    for named, intervals, code in (
+        ({}, {}, 0),
+        ({"record_id": "at"}, {}, 2),
+        ({}, {"income": {"masked": "at"}}, 2),
+    ):
+        given = {**world.release, "path": str(tmp_path / "timed.parquet"), **named}
+        ran = assess(
+            world.policy("timed", assess={"release": given, "intervals": intervals, "adversary": None}),
+            output=tmp_path / str(code),
+        )
+        assert ran.code == code, ran.err
+        assert ("column 'at' is of type time64[us], which cannot be read" in " ".join(ran.err.split())) == (code == 2)
 
 
 @pytest.mark.thorough("tests/stages/assessing/test_values.py")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 import sys
@@ -402,6 +403,20 @@ def test_a_table_of_other_software_with_other_names_and_lost_rows(policy: Make, 
     assert ended.measure("absent_records", "person") == 30
     assert ended.measure("links_tried", "row") == 50
     assert not ended.pairs("person").loc[[row["who"] for row in rows[50:]], "own_row_is_nearest"].any()
+
+
+def test_attack_of_a_table_with_unreadable_columns_refuses_only_used_ones(
+    policy: Make, attack: Attack, tmp_path: Path
+) -> None:
+    rows = table(20)
+    given = masked(tmp_path, [{**row, "seen": dt.time(8, 30)} for row in rows])
+    ended = attack(policy(rows, attack={"protected": given, "correct_links_at_most": 1.0}))
+    assert ended.code == 0, ended.err
+    for used in ({"record_id": "seen"}, {"columns": {"city": "seen"}}):
+        ended = attack(policy(rows, attack={"protected": given | used}))
+        assert ended.code == 2
+        assert "attack.protected.path: " in ended.err
+        assert "column 'seen' is of type time64[us], which cannot be read" in " ".join(ended.err.split())
 
 
 def test_what_the_intruder_knows_is_a_part_of_the_columns(policy: Make, attack: Attack, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 import math
@@ -625,6 +626,22 @@ def stated(tmp_path: Path, rows: Sequence[tuple[Any, ...]] = STATED) -> dict[str
     u, v, trust = zip(*rows, strict=True)
     pq.write_table(pa.table({"u": u, "v": v, "trust": trust}), tmp_path / "trust.parquet")
     return {"kind": "table", "path": str(tmp_path / "trust.parquet")}
+
+
+def test_share_of_tables_with_unreadable_columns_refuses_only_used_ones(
+    policy: Make, share: Share, tmp_path: Path
+) -> None:
+    trust, model = stated(tmp_path), {"kind": "trade-off"}
+    path = tmp_path / "trust.parquet"
+    times = pa.array([dt.time(8, 30)] * len(STATED), pa.time64("us"))
+    pq.write_table(pq.read_table(path).append_column("seen", times), path)
+    rows, edges = people(), friendships()
+    ended = share(policy(rows, edges, trust=trust, model=model))
+    assert ended.code == 0, ended.err
+    for option in ("u", "v", "trust"):
+        ended = share(policy(rows, edges, trust={**trust, option: "seen"}, model=model))
+        assert ended.code == 2
+        assert "column 'seen' is of type time64[us], which cannot be read" in " ".join(ended.err.split())
 
 
 def entries(

@@ -130,6 +130,14 @@ def test_malformed_layers_are_all_reported(tmp_path: Path) -> None:
     assert not any("secret" in rule for _, rule in found)
 
 
+def test_load_with_malformed_layers_reports_wrong_keys_at_once(tmp_path: Path) -> None:
+    files = write(tmp_path, changed(RISK, ("decision", DROP), ("utility.measure", "depht")))
+    found = load_faults(files, "decision={utility_at_least: 3", "checks.min_class_size=0", PRIVRISK__RUN__NAME="[x")
+    # A decision is missing only because its layer is malformed.
+    named = ["PRIVRISK__RUN__NAME", "--set decision", "utility.measure", "checks.min_class_size"]
+    assert [path for path, _ in found] == named
+
+
 # --------------------------------------------------------------------------------------- interpolation
 
 

@@ -7,8 +7,13 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
+import pytest
 from matplotlib.figure import Figure
+from PIL import Image
 
+from privrisk_spark import extras
+from privrisk_spark.errors import InputError
 from privrisk_spark.reporting.charts import _scale, draw
 from privrisk_spark.reporting.release_charts import levels_chart
 from privrisk_spark.results.page import Page
@@ -68,10 +73,25 @@ def test_save_figures_of_a_page_writes_each_as_a_document_of_its_own(tmp_path: P
     curve = Plot(key="x", title="t", figure="f", found="f", panels=(Panel("", "x", "y", (Series.of("", [1], [2]),)),))
     page = Page(f"<html><p>before</p>{levels}<p>between</p>{draw(curve, prefix='curve-1')}</html>")
     files = page.save_figures(tmp_path / "new" / "figures")
-    assert [file.name for file in files] == ["levels.svg", "curve-1.svg"]
-    for file, named in zip(files, ["age & <sex>", "f"], strict=True):
+    assert [file.name for file in files] == ["levels.svg", "levels.png", "curve-1.svg", "curve-1.png"]
+    for file in files[1::2]:
+        with Image.open(file) as picture:
+            assert picture.width == pytest.approx(7.2 * 300, abs=5)
+            assert not picture.info, "no date, and no program"
+            ink = np.asarray(picture.convert("L"))
+            assert ink[0, 0] == 255
+            assert (ink[:, : ink.shape[1] // 20] < 128).any(), "labels of the axis"
+    for file, named in zip(files[::2], ["age & <sex>", "f"], strict=True):
         found = ElementTree.fromstring(file.read_text())
         assert found.tag == "{http://www.w3.org/2000/svg}svg"
         assert named in "".join(found.itertext())
         assert "var(" not in file.read_text(), "outside of a page nothing sets colours"
     assert Page("<p>no chart</p>").figures() == {}
+
+
+def test_save_figures_without_the_extra_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "is_installed", lambda package: package != "resvg_py")
+    page = Page(levels_chart([AttributeLevels("age", 1, ("as it is", "level 1"), (1, 2))]))
+    with pytest.raises(InputError, match=r"Fix: pip install 'privrisk-spark\[charts\]'"):
+        page.save_figures(tmp_path)
+    assert Page("").save_figures(tmp_path) == []

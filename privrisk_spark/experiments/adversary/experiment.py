@@ -25,7 +25,6 @@ from privrisk_spark.experiments.run import Experiment, Source
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.experiment import Findings
 from privrisk_spark.runs.progress import Progress
-from privrisk_spark.stages.tables.opening import check_columns
 
 
 def check(policy: Policy) -> None:
@@ -75,7 +74,6 @@ def find(sizes: AdversarySizes, source: Source | None, progress: Progress) -> Fi
         policy = source.policy
         with progress.stage("read") as stage:
             frame = source.read()
-            check_columns(frame, policy)
             persons, left_out = collect_persons(frame)
             tables.append((policy.run.name, persons))
             notes += _notes(policy.run.name, persons, left_out)

@@ -14,7 +14,7 @@ from privrisk_spark.kernels.disclosure.utility import node_utility
 from privrisk_spark.planning.disclosure import sensitivity
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.stages.tables.materialize import collect_codes
-from privrisk_spark.stages.tables.opening import check_columns, collect_hierarchies
+from privrisk_spark.stages.tables.opening import collect_hierarchies
 
 MOST_NODES = 20_000
 """Largest lattice of a table; of more attributes, the first are taken."""
@@ -34,7 +34,6 @@ def collect_subject(source: Source) -> Subject:
     """
     policy, scratch = source.policy, source.scratch
     table = source.read()
-    check_columns(table, policy)
     if table.isEmpty():
         raise SchemaError("table: it has no rows.")
     hierarchies = collect_hierarchies(policy, table, [], given=False)

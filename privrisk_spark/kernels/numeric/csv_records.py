@@ -1,7 +1,7 @@
 """Records of CSV files (RFC 4180) in bytes: their first and last bytes, and how many values each has.
 
 A line feed, a carriage return, or both end a line. Two quotes within quotes stand for one. A quote inside a value that
-does not begin with a quote means nothing in particular, but such records are not regular.
+does not begin with a quote is a character of the value, but such records are not regular.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def find_records(
     if _RETURN in data:
         places = np.flatnonzero((array == _FEED) | (array == _RETURN))
     if multi_line and len(quotes):
-        places = places[np.searchsorted(quotes, places) % 2 == 0]
+        places = places[~_find_quoted(array, quotes, places, separator)]
     # The line feed behind a carriage return belongs to the same end.
     second = (array[places] == _FEED) & (places > 0) & (array[places - 1] == _RETURN)
     ends, behind = places[~second], places[np.append(~second[1:], True)] + 1 if len(places) else places
@@ -107,6 +107,22 @@ def find_records(
         separators = separators[~inside]
     values = np.searchsorted(separators, ends) - np.searchsorted(separators, starts) + 1
     return Records(starts, ends, values, regular, alone, complete)
+
+
+def _find_quoted(array: ByteArray, quotes: LongArray, places: LongArray, separator: int) -> BoolArray:
+    """Find the places within quoted values, which only a quote at the beginning of a value opens.
+
+    Two adjacent quotes change nothing. An odd number opens or closes a quoted value if a value may begin there, and
+    only closes it elsewhere, because such quotes are part of a value without quotes.
+    """
+    begins = np.flatnonzero(np.diff(quotes, prepend=-2) > 1)
+    odd = quotes[begins[np.diff(begins, append=len(quotes)) % 2 == 1]]
+    before = array[odd - 1]
+    toggles = (odd == 0) | (before == separator) | (before == _FEED) | (before == _RETURN)
+    count = np.cumsum(toggles)
+    inside = (count - np.maximum.accumulate(np.where(toggles, 0, count))) % 2 == 1
+    found: BoolArray = np.append(False, inside)[np.searchsorted(odd, places)]
+    return found
 
 
 def _find_said(array: ByteArray, starts: LongArray, ends: LongArray, separator: int, comment: int | None) -> BoolArray:

@@ -91,7 +91,7 @@ def open_masked(spark: SparkSession, policy: Policy, given: Masked) -> MaskedRel
     """
     plan = mask_plan(policy)
     needed = list(dict.fromkeys([*policy.quasi_identifiers, *plan.masks]))
-    release = open_release(spark, policy, given, needed, key=RELEASE)
+    release = open_release(spark, policy, given, needed, key=RELEASE, used=policy.used_columns)
     if release.manifest is None:
         named = None if release.given.record_id is None or policy.table.record_id is None else release
         return MaskedRelease(release, plan, named, None, "the release does not name its records")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -116,13 +116,15 @@ def open_assessment(spark: SparkSession, policy: Policy, table: DataFrame | None
     given = policy.assess.release
     needed, release = list(policy.quasi_identifiers), None
     if given is not None and policy.guarantee.kind != "masked":
-        release = open_release(spark, policy, given, needed, key=RELEASE)
+        release = open_release(spark, policy, given, needed, key=RELEASE, used=reading.used_columns)
         refuse_other_kind(policy, release.manifest)
     sets = sets_of(policy)
     return Opened(reading, opened.rows, table is not None, release, population, hierarchies, sets, values)
 
 
-def open_release(spark: SparkSession, policy: Policy, given: Masked, needed: Sequence[str], *, key: str) -> Release:
+def open_release(
+    spark: SparkSession, policy: Policy, given: Masked, needed: Sequence[str], *, key: str, used: Collection[str]
+) -> Release:
     """Open the release the policy names.
 
     Parameters
@@ -135,6 +137,8 @@ def open_release(spark: SparkSession, policy: Policy, given: Masked, needed: Seq
         Columns of the table it must have, by whatever names.
     key : str
         Where, for messages.
+    used : collection of str
+        Columns of the table that are read: those that the release has must be readable.
 
     Raises
     ------
@@ -163,7 +167,10 @@ def open_release(spark: SparkSession, policy: Policy, given: Masked, needed: Seq
             manifest,
         )
     else:
-        frame = read(spark, given, key=key)
+        columns = {given.columns.get(name, name) for name in {*used, *needed}}
+        columns |= {interval.masked for interval in policy.assess.intervals.values() if interval.masked}
+        columns |= {name for name in (given.record_id, getattr(given, "entity_id", None)) if name}
+        frame = read(spark, given, key=key, used=columns)
         collect_files_read(spark, given, frame, key=key)
         opened = Release(frame, given, given, f"release {given.title}")
     there = opened.frame.columns

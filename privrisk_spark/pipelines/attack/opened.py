@@ -84,13 +84,13 @@ def read(run: Run, table: DataFrame | None, announce: Callable[[str], object] | 
         if table is None:
             collect_files_read(spark, reading.table, opened.as_read, key="table")
         collect_values_read(opened)
-        names = known_columns(policy)
-        release = open_release(spark, policy, asked.protected, names, key=PROTECTED)
+        names, used = known_columns(policy), reading.used_columns
+        release = open_release(spark, policy, asked.protected, names, key=PROTECTED, used=used)
         his = None
         if asked.intruder.table is not None:
-            his = open_release(spark, policy, asked.intruder.table, names, key=HIS_TABLE)
+            his = open_release(spark, policy, asked.intruder.table, names, key=HIS_TABLE, used=used)
         others = [
-            open_release(spark, policy, given, names, key=f"{OTHERS}.{i}")
+            open_release(spark, policy, given, names, key=f"{OTHERS}.{i}", used=used)
             for i, given in enumerate(asked.also if "composition" in asked.tried else ())
         ]
         decisions, levels = None, asked.levels or None

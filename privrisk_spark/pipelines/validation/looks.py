@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -300,7 +300,9 @@ def look_at_nodes(
         looks.saw(f"{key}.columns.{name}", found)
 
 
-def look_at_source(looks: Looks, spark: SparkSession, table: Table, *, key: str) -> DataFrame | None:
+def look_at_source(
+    looks: Looks, spark: SparkSession, table: Table, *, key: str, used: Collection[str]
+) -> DataFrame | None:
     """Look at the files of another table; None where it cannot be opened.
 
     Parameters
@@ -310,10 +312,12 @@ def look_at_source(looks: Looks, spark: SparkSession, table: Table, *, key: str)
     table : Table
     key : str
         Of the policy.
+    used : collection of str
+        Columns whose type must be readable.
     """
     frame = None
     with looks.at(key):
-        frame = read(spark, table, key=key)
+        frame = read(spark, table, key=key, used=used)
         collect_files_read(spark, table, frame, key=key)
         looks.saw(key, f"{len(frame.columns)} columns")
     return frame

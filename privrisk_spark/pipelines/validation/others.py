@@ -30,7 +30,6 @@ from privrisk_spark.policy.assessment import Masked
 from privrisk_spark.policy.dictionaries import TableDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.sharing import tables_of
-from privrisk_spark.policy.sharing import UserAttributes, UserPairs
 from privrisk_spark.reporting.explanation import (
     assessment_explanation,
     attack_explanation,
@@ -141,15 +140,15 @@ def _look_at_release(
     looks: Looks, spark: SparkSession, policy: Policy, named: Masked, hierarchies: dict[str, Hierarchy], *, key: str
 ) -> Release | None:
     """Look at a release that is read: that it is there, has the columns, and holds nodes of the hierarchies alone."""
-    needed, release = list(policy.quasi_identifiers), None
+    needed, release, reading = list(policy.quasi_identifiers), None, narrowed(policy)
     if key != RELEASE:
-        needed = attack_planning.known_columns(policy)
+        needed, reading = attack_planning.known_columns(policy), attack_planning.read_policy(policy)
     masked = key == RELEASE and policy.guarantee.kind == "masked"
     with looks.at(key):
         if masked:
             release = open_masked(spark, policy, named).release
         else:
-            release = open_release(spark, policy, named, needed, key=key)
+            release = open_release(spark, policy, named, needed, key=key, used=reading.used_columns)
             if key == RELEASE:
                 refuse_other_kind(policy, release.manifest)
     if release is not None and masked:
@@ -192,8 +191,9 @@ def look_at_sharing(
     opened = look_at_table(looks, spark, reading, table)
     hierarchies = look_at_hierarchies(looks, reading, opened, given=given)
     for key, of in tables_of(asked).items():
-        frame = look_at_source(looks, spark, of, key=key)
-        if frame is not None and isinstance(of, UserPairs | UserAttributes):
+        named = columns_of(of)
+        frame = look_at_source(looks, spark, of, key=key, used=named.values())
+        if frame is not None:
             with looks.at(key):
-                check_columns(frame, columns_of(of), key=key)
+                check_columns(frame, named, key=key)
     return None if looks.errors else sharing_explanation(policy, hierarchies)

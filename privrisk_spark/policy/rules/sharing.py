@@ -24,6 +24,8 @@ from privrisk_spark.policy.sharing import (
     TableExposure,
     TableSensitivity,
     TableUtility,
+    UserAttributes,
+    UserPairs,
 )
 
 
@@ -55,9 +57,9 @@ def weighed_columns(policy: Policy) -> dict[str, str]:
     return dict(found.columns) if isinstance(found, ColumnSensitivity) else {}
 
 
-def tables_of(asked: SharingPolicy) -> dict[str, Table]:
+def tables_of(asked: SharingPolicy) -> dict[str, UserPairs | UserAttributes]:
     """Return every table that sharing reads besides the profiles, by its key."""
-    found: dict[str, Table] = {"sharing.edges": asked.edges}
+    found: dict[str, UserPairs | UserAttributes] = {"sharing.edges": asked.edges}
     if isinstance(asked.pairs, GivenPairs):
         found["sharing.pairs"] = asked.pairs
     if isinstance(asked.sensitivity, TableSensitivity):

@@ -31,10 +31,20 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, DenseCounts
 from privrisk_spark.kernels.numeric.histogram import VectorHistogram
 from privrisk_spark.planning.counting import PlanChoice, plan_of
-from privrisk_spark.planning.dictionaries import NULL, UNKNOWN, Alphabet, alphabets, axes, entity_of
+from privrisk_spark.planning.dictionaries import (
+    ALMOST_NONE,
+    NULL,
+    UNKNOWN,
+    Alphabet,
+    alphabets,
+    axes,
+    describe_mismatch,
+    entity_of,
+)
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.runs.progress import LOGGER
 from privrisk_spark.stages.counting.persons import collect_persons
 from privrisk_spark.storage.part_files import write_array
 from privrisk_spark.storage.parts import PartDirectory
@@ -183,6 +193,8 @@ def collect_counts(
     held = [part["name"] for part in parts]
     total = sum(part["rows"] for part in parts)
     _refuse_values(parts, total, policy, {columns[name]: name for name in hierarchies}, names, one)
+    if not own:
+        _warn_of_mismatch(parts, total, directory, found, {columns[name]: name for name in hierarchies}, one)
     if entity is not None:
         named = resolve(rows, hierarchies, specs, dictionary=True)
         return _collect_persons(scratch, named, policy, hierarchies, of_axes, choice, one)
@@ -362,3 +374,26 @@ def _refuse_values(
                 f"{one.key}.columns.{name}: none of the dictionary's values is in the hierarchy; map them with "
                 "level, age_in or mapping."
             )
+
+
+def _warn_of_mismatch(
+    parts: Sequence[Mapping[str, Any]],
+    total: int,
+    directory: PartDirectory,
+    of_columns: Mapping[str, Alphabet],
+    attributes: Mapping[str, str],
+    one: OneDictionary,
+) -> None:
+    """Log a warning if almost no value of a column is in its hierarchy, unless they are most of the hierarchy's.
+
+    A national register holds few records of one city, but all its values.
+    """
+    for i, (alias, alphabet) in enumerate(of_columns.items()):
+        valued = total - sum(part["nulls"][i] for part in parts)
+        inside = valued - sum(part["unknown"][i] for part in parts)
+        if not 0 < inside <= valued * ALMOST_NONE:
+            continue
+        codes = np.unique(np.concatenate([read_ipc(directory, part["name"]).column(alias).unique() for part in parts]))
+        if 2 * np.count_nonzero(codes >= 0) < np.count_nonzero(alphabet.codes >= 0):
+            few = f"only {inside / valued:.2%} of the dictionary is in the hierarchy"
+            LOGGER.warning("%s", describe_mismatch(f"{one.key}.columns.{attributes[alias]}", few))

@@ -24,7 +24,7 @@ from privrisk_spark.engine.sources import scan
 from privrisk_spark.engine.value_codes import ValueCodes, as_text_column
 from privrisk_spark.errors import Fault, SchemaError, listing, nearest
 from privrisk_spark.kernels.arrays import FloatArray, IndexArray, LongArray, WordArray
-from privrisk_spark.policy.sharing import UserAttributes, UserPairs
+from privrisk_spark.policy.sharing import PropagatedTrust, StatedTrust, UserAttributes, UserPairs
 from privrisk_spark.stages.sharing.users import StoredUsers, Users
 from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
@@ -137,10 +137,11 @@ def check_columns(frame: DataFrame, named: Mapping[str, str], *, key: str) -> No
 
 
 def columns_of(table: UserPairs | UserAttributes) -> dict[str, str]:
-    """Return the columns that name a row's users, or its user and attribute, by their options."""
-    if isinstance(table, UserPairs):
-        return {"u": table.u, "v": table.v}
-    return {"user": table.user, "attribute": table.attribute}
+    """Return the columns that are read, by their options: the two ends of a row first, then its number, if any."""
+    if isinstance(table, UserAttributes):
+        return {"user": table.user, "attribute": table.attribute, "value": table.value}
+    number = {"trust": table.trust} if isinstance(table, StatedTrust | PropagatedTrust) else {}
+    return {"u": table.u, "v": table.v, **number}
 
 
 def collect_pieces(
@@ -151,7 +152,6 @@ def collect_pieces(
     *,
     key: str,
     both: bool = False,
-    value: str | None = None,
     attributes: Sequence[str] = (),
     given: bool = False,
 ) -> Pieces:
@@ -168,8 +168,6 @@ def collect_pieces(
         Of the policy, for messages; its last word names the directory.
     both : bool
         Whether each pair stands for its other direction too.
-    value : str, optional
-        Column of a number of each pair; not negative for an attribute.
     attributes : sequence of str
         Names that stand for the second user of a table of users and attributes, by their places.
     given : bool
@@ -181,13 +179,11 @@ def collect_pieces(
         If there is a row without two users, unless the policy says to ignore it; or a number that is none.
     """
     named = columns_of(table)
-    last = "trust" if isinstance(table, UserPairs) else "value"
-    check_columns(frame, named | ({} if value is None else {last: value}), key=key)
-    first, second = named.values()
+    check_columns(frame, named, key=key)
+    first, second, *numbered = named.values()
     wanted = [Wanted("u", first, "text", distinct=True), Wanted("v", second, "text", distinct=not attributes)]
     places = ValueCodes.of({attribute: place for place, attribute in enumerate(attributes)})
-    if value is not None:
-        wanted.append(Wanted("value", value, "number"))
+    wanted += [Wanted("value", column, "number") for column in numbered]
     name = key.rpartition(".")[2]
     directory = scratch.directory(f"{name}-pieces")
 
@@ -199,7 +195,7 @@ def collect_pieces(
             there = pc.and_(rows.column("u").is_valid(), rows.column("v").is_valid()).to_numpy()
             inside = (u >= 0) & (v >= 0)
             # What somebody says of himself is said; that he is his own friend is not.
-            loops = inside & (u == v) & (value is None and not attributes)
+            loops = inside & (u == v) & (not numbered and not attributes)
             kept = inside & ~loops
             facts = {
                 "read": rows.num_rows,
@@ -209,7 +205,7 @@ def collect_pieces(
             }
             words = packed(u[kept], v[kept])
             part = part_name("pairs")
-            if value is None:
+            if not numbered:
                 if both:
                     words = np.concatenate([words, packed(v[kept], u[kept])])
                 write_array(np.sort(words), directory, part)
@@ -233,8 +229,8 @@ def collect_pieces(
         )
     if sum(int(part.get("bad", 0)) for part in parts):
         rule = "no finite numbers, or negative" if attributes else "no finite numbers"
-        raise SchemaError(f"{key}.{last}: there are values that are {rule}; mend the column.")
-    return Pieces(directory, tuple(part["name"] for part in parts), **total, valued=value is not None)
+        raise SchemaError(f"{key}.{[*named][-1]}: there are values that are {rule}; mend the column.")
+    return Pieces(directory, tuple(part["name"] for part in parts), **total, valued=bool(numbered))
 
 
 def _numbers(known: Users, ids: pa.ChunkedArray) -> LongArray:

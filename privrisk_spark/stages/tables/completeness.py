@@ -112,8 +112,8 @@ def _explain(damage: CsvDamage, options: str, otherwise: str, *, multi_line: boo
         )
     if damage.unclear and multi_line:
         return (
-            f"{damage.unclear:,} have a quote within a value that does not begin with one. Fix: write the table with "
-            "doubled quotes within quotes"
+            f"{damage.unclear:,} have a quoted value that does not end, or ends before the value does. Fix: write the "
+            "table with doubled quotes within quotes"
         )
     if damage.unclear:
         return (

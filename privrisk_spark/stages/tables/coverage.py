@@ -19,6 +19,7 @@ from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.errors import HierarchyError, SchemaError
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES
 from privrisk_spark.hierarchies.numbers import equal_text
+from privrisk_spark.planning.dictionaries import ALMOST_NONE, describe_mismatch
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.validation import Coverage
 from privrisk_spark.runs.progress import LOGGER
@@ -256,20 +257,16 @@ def warn_of_mismatch(key: str, table: Set[str], dictionary: Set[str], numbers: b
     if numbers:
         table, dictionary = set(map(equal_text, table)), set(map(equal_text, dictionary))
     few = min(len(table), len(dictionary))
-    if not few or len(table & dictionary) > few * _FEW:
+    if not few or len(table & dictionary) > few * ALMOST_NONE:
         return
     reasons = (why for why, change in _REASONS if _shared(table, dictionary, change) * 2 >= few)
-    why = next(reasons, "Check that both columns mean the same, or set level, age_in, mapping or read")
     shared = f"only {len(table & dictionary):,} of the dictionary's {len(dictionary):,} values occur in the table"
-    LOGGER.warning("%s: %s. It matches almost no record, and the risk is overestimated. %s.", key, shared, why)
+    LOGGER.warning("%s", describe_mismatch(key, shared, next(reasons, None)))
 
 
 def _shared(table: Set[str], dictionary: Set[str], change: Callable[[str], str]) -> int:
     return len(set(map(change, table)) & set(map(change, dictionary)))
 
-
-_FEW = 0.01
-"""Share of the values up to which they are almost none."""
 
 _REASONS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("Likely reason: decimals, such as 34 and 34.0. Fix: set read: {cast: number} for both", equal_text),

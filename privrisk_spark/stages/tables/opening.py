@@ -20,6 +20,7 @@ from privrisk_spark.engine.object_tables import parquet_frame
 from privrisk_spark.engine.source_files import (
     check_files,
     check_for_embedded,
+    find_unusual_columns,
     local_files,
     path_for_spark,
     refuse_java_directory,
@@ -43,7 +44,6 @@ _TEXT_TYPES = (
 )  # fmt: skip
 
 _ROW_INDEX = "_tmp_metadata_row_index"  # by which Spark's reader of Parquet asks for the number of each row
-_FIX = {"PARQUET_TYPE_ILLEGAL": "PARQUET_TYPE_ILLEGAL. Fix: give the table's path without options, for tasks to read"}
 _SELF_DESCRIBING = ("parquet", "orc", "delta", "iceberg")
 """Providers of tables of a catalog whose rows are told apart by their format and not by what they hold."""
 
@@ -108,7 +108,11 @@ def read(
         frame.schema  # noqa: B018 - a lazy reader fails here
     except list_spark_errors() as error:
         condition = _condition(error)
-        what = f"Spark says {_FIX.get(condition, condition)}"
+        what = f"Spark says {condition}"
+        unusual = find_unusual_columns(table)
+        what += f" of {listing(unusual)}" if unusual else ""
+        if unusual or condition == "PARQUET_TYPE_ILLEGAL":
+            what += ". Fix: give the table's path without options, for tasks to read"
         what = "there is nothing there" if condition == "PATH_NOT_FOUND" else what
         scheme = (table.path or "").partition("://")
         if scheme[1] and scheme[0] != "file" and not condition.isupper():  # Java's own, of a file system

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import json
 import re
 import shutil
@@ -15,17 +16,22 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
+from naive_records import policy_of, quasi
 from product import Privrisk
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.cli.app import app
-from privrisk_spark.errors import EngineError
+from privrisk_spark.errors import EngineError, SchemaError
 from privrisk_spark.experiments.deciding import experiment
 from privrisk_spark.experiments.deciding.results import MEASURED, Sizes, run_on
 from privrisk_spark.experiments.deciding.subject import Subject, counted
+from privrisk_spark.experiments.run import Source
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.planning.disclosure import sensitivity
 from privrisk_spark.policy.reading import load
@@ -185,6 +191,19 @@ def test_a_policy_adds_its_table(
     # No value of a record is anywhere.
     for path in made.directory.iterdir():
         assert not re.search(r"Ulm|Bonn|Kiel|p17\b", path.read_text())
+
+
+def test_read_of_a_source_takes_values_as_the_policy_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+    times = pa.array([dt.time(8, 30)] * 2, pa.time64("us"))
+    pq.write_table(pa.table({"x": [" a", "b "], "at": times}), tmp_path / "t.parquet")
+    columns = {"x": quasi({"flat": {"values": ["a", "b"]}}, read={"trim": True}), "at": {"role": "insensitive"}}
+    policy = policy_of(columns, table={"path": str(tmp_path / "t.parquet")})
+    unused: Any = None
+    with pytest.raises(SchemaError, match="column 'at' is of type time64"):
+        Source(spark, policy, unused, unused).read()
+    columns["at"]["action"] = "drop"
+    policy = policy_of(columns, table={"path": str(tmp_path / "t.parquet")})
+    assert Source(spark, policy, unused, unused).read().toArrow().column("x").to_pylist() == ["a", "b"]
 
 
 def test_what_is_left_out_is_said(

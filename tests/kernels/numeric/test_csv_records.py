@@ -15,15 +15,20 @@ QUOTED = [bytes(text) for size in range(6) for text in product(b'a,"\n\r\\', rep
 
 def lines_of(data: bytes, *, multi_line: bool = False) -> list[bytes]:
     """Lines as Hadoop's reader has them, or as RFC 4180 has them where quotes hold line ends; a literal twin."""
-    found, line, place, quotes = [], b"", 0, 0
+    found, line, place, quoted = [], b"", 0, False
     while place < len(data):
         byte = data[place : place + 1]
-        quotes += byte == b'"'
-        if byte in (b"\r", b"\n") and not (multi_line and quotes % 2):
+        if byte in (b"\r", b"\n") and not quoted:
             found.append(line)
             line = b""
             place += byte == b"\r" and data[place + 1 : place + 2] == b"\n"
+        elif quoted and data[place : place + 2] == b'""':
+            line += b'""'
+            place += 1
         else:
+            begins = line == b"" or line.endswith(b",")
+            if multi_line and byte == b'"':
+                quoted = begins and not quoted
             line += byte
         place += 1
     return [*found, line] if line else found

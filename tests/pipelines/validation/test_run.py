@@ -166,6 +166,10 @@ def test_masked_releases_and_sharing_of_the_examples(tmp_path: Path, monkeypatch
     assert "decided: " in document["plan"]
     code, document = found("conf/sharing-demo.yaml", "--set=sharing.edges.u=nobody")
     assert (code, keys(document)) == (2, ["sharing.edges.u"])
+    friends = "{kind: table, path: conf/sharing-demo/friends.csv, format: csv, options: {header: true}, trust: nobody}"
+    trust = f"--set=sharing.trust={friends}"
+    code, document = found("conf/sharing-demo.yaml", trust, "--set=sharing.model={kind: trade-off}")
+    assert (code, keys(document)) == (2, ["sharing.trust.trust"])
     table = tmp_path / "table.csv"
     table.write_text("id;age\n" + "".join(f"p{i};{i}\n" for i in range(20)))
     policy = tmp_path / "masked.yaml"

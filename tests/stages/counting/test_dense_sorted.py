@@ -391,6 +391,33 @@ def test_more_people_than_a_float_can_count_are_refused_before_they_overflow(spa
         assert f"Got {rows * people + 1:,};" in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [
+        ([*["a"] * 3, *(f"A{n}" for n in range(600)), None], "only 0.50% of the dictionary is in the hierarchy. It "),
+        (["a", "b", "c", *(f"A{n}" for n in range(600))], None),  # a register of more places than the table's
+        ([*["a"] * 7, *(f"A{n}" for n in range(600))], None),
+        (["a", *[None] * 600], None),
+    ],
+)
+def test_collect_counts_of_a_dictionary_almost_outside_its_hierarchy_warns(
+    spark, tmp_path, monkeypatch, values, warned
+):
+    dictionary = {"kind": "table", "path": "in/d", "columns": {"x": "x"}}
+    specs = {"x": quasi({"flat": {"values": ["a", "b", "c"]}}, nulls="suppress")}
+    policy = policy_of(specs, dictionary=dictionary)
+    hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
+    (one,) = policy.dictionaries
+    frame = spark.createDataFrame([(value,) for value in values], "x string").repartition(2)
+    logged: list[str] = []
+    monkeypatch.setattr(counting_stage.LOGGER, "warning", lambda form, *of: logged.append(form % of))
+    rows = encode_dictionary(frame, policy.dictionary, hierarchies)
+    collect_counts(Scratch(spark, tmp_path), rows, policy, hierarchies, one, plan_of(policy, hierarchies, one))
+    assert len(logged) == (warned is not None)
+    for line in logged:
+        assert line.startswith(f"dictionary.columns.x: {warned}")
+
+
 def test_alphabets_hold_what_a_column_can_hold(spark):
     assert Alphabet.of([7, 3, 3]).codes.tolist() == [-2, -1, 3, 7]
     ranks = Alphabet.of([7, 3]).ranks()
