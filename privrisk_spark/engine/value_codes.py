@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.number_texts import equal_texts, is_number
+from privrisk_spark.engine.number_texts import equal_texts, is_spelled
 from privrisk_spark.engine.sources import as_texts, dictionary_of
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import IntArray
@@ -29,7 +29,8 @@ class ValueCodes:
         Distinct.
     codes : ndarray of int32, shape (n,)
     numbers : bool
-        Whether a text that is not among them means the number it is; a value of a column of numbers always does.
+        Whether a text that is not among them means the number, or the true or false, that it is. A value of a column of
+        these always does.
     """
 
     texts: pa.Array
@@ -55,7 +56,7 @@ class ValueCodes:
         """Return the place of each distinct value among the texts; null for one that is not there."""
         texts = as_texts(distinct)
         found = pc.index_in(texts, value_set=self.texts)
-        if found.null_count and (self.numbers or is_number(distinct.type)):
+        if found.null_count and (self.numbers or is_spelled(distinct.type)):
             found = pc.coalesce(found, pc.index_in(equal_texts(texts), value_set=self._as_numbers))
         return found
 

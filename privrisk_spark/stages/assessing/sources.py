@@ -15,7 +15,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.number_texts import equal_texts
+from privrisk_spark.engine.number_texts import SPELLED, equal_texts
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import as_texts, dictionary_of, scan
 from privrisk_spark.engine.value_codes import ValueCodes, as_text_column, labels_of
@@ -122,7 +122,7 @@ def collect_vocabularies(
                     f"compared, not {kind.simpleString()}."
                 )
             ordered[name] = ordered[name] and isinstance(kind, _ORDERED)
-            numbers |= {name} if isinstance(kind, T.NumericType) else set()
+            numbers |= {name} if isinstance(kind, SPELLED) else set()
     found: dict[str, list[pa.Array]] = {name: [] for name in names}
     for source, frame, columns in frames:
         wanted = [Wanted(name, column, "value") for name, column in columns.items()]

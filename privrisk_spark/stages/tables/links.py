@@ -303,6 +303,6 @@ def _collect_added_hierarchies(opened: OpenLinks) -> dict[str, Hierarchy]:
     undeclared = [name for name, added in columns.items() if not is_public(added.hierarchy)]
     (values,) = collect_distinct_values([source.narrow(undeclared)])
     return {
-        name: build(added.hierarchy, name, values=values.get(name), numbers=source.is_number(name))
+        name: build(added.hierarchy, name, values=values.get(name), numbers=source.is_spelled(name))
         for name, added in columns.items()
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -40,8 +41,8 @@ HIERARCHIES = {
 }
 
 
-def frame_of(spark: Any, form: str) -> Any:
-    kind, values = FORMS[form]
+def frame_of(spark: Any, form: str, forms: Mapping[str, tuple[T.DataType, list[Any]]] = FORMS) -> Any:
+    kind, values = forms[form]
     schema = T.StructType([T.StructField("n", T.IntegerType()), T.StructField("x", kind)])
     return spark.createDataFrame(list(enumerate(values)), schema).coalesce(1)
 
@@ -81,6 +82,40 @@ def test_encode_codes_of_two_text_columns_stay_different(spark: Any) -> None:
     numbers = spark.createDataFrame([(10,)], "x int")
     hierarchies = collect_hierarchies(policy, table, [(policy.dictionary, numbers)])
     assert set(hierarchies["x"].code_of) == {"010", "10", "1.1"}, "a leading zero makes a code of a number"
+
+
+TRUTHS: dict[str, tuple[T.DataType, list[Any]]] = {
+    "boolean": (T.BooleanType(), [True, False]),
+    "python": (T.StringType(), ["True", "False"]),
+    "capitals": (T.StringType(), ["TRUE", "FALSE"]),
+}
+
+
+@pytest.mark.parametrize(
+    "hierarchy", [FLAT, {"flat": {"values": ["True", "FALSE"]}}, {"tree": {"*": ["true", "false"]}}]
+)
+def test_encode_true_and_false_in_any_letters_give_one_code(spark: Any, hierarchy: dict[str, Any]) -> None:
+    for table, other in [("boolean", "boolean"), ("boolean", "python"), ("capitals", "boolean")]:
+        policy = policy_of(
+            {"n": {"role": "identifier"}, "x": quasi(hierarchy)},
+            table={"path": "in/table", "record_id": "n"},
+            dictionary={"kind": "table", "path": "in/other", "columns": {"x": "x"}},
+        )
+        of_table, of_other = frame_of(spark, table, TRUTHS), frame_of(spark, other, TRUTHS)
+        hierarchies = collect_hierarchies(policy, of_table, [(policy.dictionary, of_other)])
+        found = codes_of(encode(of_table, policy, hierarchies, blocks=False))
+        assert sorted(found) == [0, 1], (table, other)
+        assert codes_of(encode_dictionary(of_other, policy.dictionary, hierarchies, identity="n")) == found
+        assert list(hierarchies["x"].encode([str(value) for value in TRUTHS[other][1]])) == found
+
+
+@pytest.mark.parametrize("form", TRUTHS)
+def test_read_null_if_and_map_of_booleans_match_any_letters(spark: Any, form: str) -> None:
+    written = {"capitals": ["TRUE", "FALSE"]}.get(form, ["True", "False"])
+    read = {"null_if": written[:1], "map": {written[1]: "no"}}
+    policy = policy_of({"n": {"role": "insensitive", "action": "drop"}, "x": quasi(FLAT, read=read)})
+    opened = tidied(frame_of(spark, form, TRUTHS), readings_of(policy))
+    assert opened.rows.orderBy("n").toArrow().column("x").to_pylist() == [None, "no"]
 
 
 def test_labels_of_leaves_from_doubles_have_no_decimals(spark: Any) -> None:
