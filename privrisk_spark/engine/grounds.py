@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from privrisk_spark.engine.fingerprints import one_chunk
-from privrisk_spark.engine.number_texts import is_number
+from privrisk_spark.engine.number_texts import is_spelled
 from privrisk_spark.engine.schemas import NULL, UNKNOWN
 from privrisk_spark.engine.sources import as_texts
 from privrisk_spark.engine.value_codes import ValueCodes
@@ -45,7 +45,7 @@ def grounds_of(asked: KAnonymityGuarantee, values: Mapping[str, pa.Array | pa.Ch
                 given = values[one.column]
                 given = one_chunk(given) if isinstance(given, pa.ChunkedArray) else given
                 there = as_texts(given).cast(pa.string()).drop_null().to_pylist()
-                tree = build(one.hierarchy, one.column, values=there, null_leaf=True, numbers=is_number(given.type))
+                tree = build(one.hierarchy, one.column, values=there, null_leaf=True, numbers=is_spelled(given.type))
                 codes = ValueCodes.of_leaves(tree).encoded(pa.chunked_array([given]))
                 outside = int(np.count_nonzero(codes == UNKNOWN))
                 if outside:

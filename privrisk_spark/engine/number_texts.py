@@ -17,6 +17,8 @@ from pyspark.sql import types as T  # noqa: N812
 from privrisk_spark.hierarchies.numbers import equal_text
 
 INEXACT = (T.FloatType, T.DoubleType)
+SPELLED = (T.NumericType, T.BooleanType)
+"""Types whose values can be written in several ways: ``34`` and ``34.0``, ``true`` and ``True``."""
 
 
 def number_text(value: Column, kind: T.DataType) -> Column:
@@ -40,12 +42,12 @@ def number_text(value: Column, kind: T.DataType) -> Column:
 
 
 def equal_texts(values: pa.Array) -> pa.Array:
-    """Return the texts of numbers, or of texts that may be numbers, in which equal numbers are equal.
+    """Return texts in which equal numbers are equal, and so are the texts of true and of false.
 
     Parameters
     ----------
     values : pyarrow.Array
-        Of numbers of any type, or of strings; see :func:`privrisk_spark.hierarchies.numbers.equal_text`.
+        Of a type of :data:`SPELLED`, or strings; see :func:`privrisk_spark.hierarchies.numbers.equal_text`.
     """
     texts = values.cast(pa.string())
     others = pc.match_substring_regex(texts, _OTHERWISE).fill_null(False)
@@ -54,12 +56,13 @@ def equal_texts(values: pa.Array) -> pa.Array:
     return pc.replace_with_mask(texts, others, pa.array(map(equal_text, texts.filter(others).to_pylist()), pa.string()))
 
 
-def is_number(kind: pa.DataType) -> bool:
-    """Whether values of a type are numbers."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+def is_spelled(kind: pa.DataType) -> bool:
+    """Whether a type is one of :data:`SPELLED`."""
+    types = pa.types
+    return any(of(kind) for of in (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean))
 
 
-_OTHERWISE = r"^[+.]|[0-9][.eE]|^-[0.]|^-?inf$|[0-9]{39}"
+_OTHERWISE = r"^[+.]|[0-9][.eE]|^-[0.]|^-?inf$|[0-9]{39}|^(?:True|TRUE|False|FALSE)$"
 """What a text may hold that is not written as :func:`equal_texts` writes it."""
 
 

@@ -25,7 +25,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches, find_batches
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.lake_tables import lake_tasks
-from privrisk_spark.engine.number_texts import INEXACT, as_double, equal_texts, number_text
+from privrisk_spark.engine.number_texts import INEXACT, SPELLED, as_double, equal_texts, number_text
 from privrisk_spark.engine.object_files import in_object_store, object_files, object_partitions
 from privrisk_spark.engine.parquet_types import read_footer
 from privrisk_spark.engine.partitions import partition_texts, partition_values, repeated
@@ -158,9 +158,9 @@ def scan(
 
 
 def _text_or_number(frame: DataFrame, name: str) -> Column:
-    """Return a column of texts; numbers become texts in tasks (:func:`as_texts`)."""
+    """Return a column of texts; numbers and booleans become texts in tasks (:func:`as_texts`)."""
     kind = frame.schema[name].dataType
-    return present(column(name), kind) if isinstance(kind, T.NumericType) else text_of(column(name), kind)
+    return present(column(name), kind) if isinstance(kind, SPELLED) else text_of(column(name), kind)
 
 
 def _select_texts(rows: Batches, wanted: Sequence[Wanted]) -> Batches:

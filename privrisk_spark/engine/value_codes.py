@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.number_texts import equal_texts, is_number
+from privrisk_spark.engine.number_texts import SPELLED, equal_texts, is_spelled
 from privrisk_spark.engine.sources import as_texts, dictionary_of
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import IntArray
@@ -29,7 +30,8 @@ class ValueCodes:
         Distinct.
     codes : ndarray of int32, shape (n,)
     numbers : bool
-        Whether a text that is not among them means the number it is; a value of a column of numbers always does.
+        Whether a text that is not among them means the number, or the true or false, that it is. A value of a column of
+        these always does.
     """
 
     texts: pa.Array
@@ -55,7 +57,7 @@ class ValueCodes:
         """Return the place of each distinct value among the texts; null for one that is not there."""
         texts = as_texts(distinct)
         found = pc.index_in(texts, value_set=self.texts)
-        if found.null_count and (self.numbers or is_number(distinct.type)):
+        if found.null_count and (self.numbers or is_spelled(distinct.type)):
             found = pc.coalesce(found, pc.index_in(equal_texts(texts), value_set=self._as_numbers))
         return found
 
@@ -72,11 +74,18 @@ class ValueCodes:
         return result
 
 
-def as_text_column(values: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """An id as a text; numbers stay numbers where a number is wanted."""
-    if name == schemas.PEOPLE or pa.types.is_string(values.type):
+def as_text_column(values: pa.ChunkedArray, name: str, *, numbers: bool = False) -> pa.ChunkedArray:
+    """Return ids as texts, which are equal for equal numbers if they are `numbers`; weights stay numbers."""
+    if name == schemas.PEOPLE or (pa.types.is_string(values.type) and not numbers):
         return values
-    return pa.chunked_array([as_texts(chunk) for chunk in values.chunks], pa.string())
+    texts = [as_texts(chunk) for chunk in values.chunks]
+    return pa.chunked_array(map(equal_texts, texts) if numbers else texts, pa.string())
+
+
+def ids_are_numbers(*ids: tuple[DataFrame | None, str | None]) -> bool:
+    """Whether one of several columns of ids, as frame and name, holds numbers: then all of them compare as numbers."""
+    found = [frame.schema[name].dataType for frame, name in ids if frame is not None and name in frame.columns]
+    return any(isinstance(kind, SPELLED) for kind in found)
 
 
 def resolve(

@@ -179,7 +179,8 @@ def build(
     null_leaf : bool
         Add a leaf for null.
     numbers : bool
-        Whether a column holds numbers. Then, and if the rule is one of numbers, all texts of one number are one value.
+        Whether a column holds numbers or booleans. Then, and if the rule is one of numbers, all texts of one number, of
+        true and of false are one value.
 
     Returns
     -------

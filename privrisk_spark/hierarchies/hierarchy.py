@@ -60,7 +60,7 @@ class Hierarchy:
     steps : tuple of str
         Names of the levels from 0 up, where who made it knows any; see :attr:`level_names`. No number depends on them.
     numbers : bool
-        Whether leaves are numbers, which are looked up as such; see
+        Whether leaves are numbers, or true and false, which are looked up as such; see
         :func:`privrisk_spark.hierarchies.numbers.equal_text`.
 
     Raises

@@ -1,4 +1,4 @@
-"""Numbers as texts: the one definition of which texts are the same number."""
+"""Numbers as texts: the one definition of which texts are the same number, and of those of true and false."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLAIN = 38
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _CODE = re.compile(r"[+-]?0[0-9]")
 _LONGEST_NUMBER = 64
-_INFINITE = {"inf": "Infinity", "-inf": "-Infinity"}
+_WORDS = {"inf": "Infinity", "-inf": "-Infinity", "True": "true", "TRUE": "true", "False": "false", "FALSE": "false"}
 
 
 def read_number(text: str) -> Decimal | None:
@@ -28,16 +28,17 @@ def show_number(number: Decimal) -> str:
 
 
 def equal_text(text: str) -> str:
-    """Return the text that all ways to write a number have in common, for example ``10`` for ``10.0`` and ``1e1``.
+    """Return the text that all ways to write a value have in common: ``10`` for ``10.0``, and ``true`` for ``True``.
 
     Parameters
     ----------
     text : str
-        Returned as it is if it is not a number. A text with leading zeros, such as ``010``, is a code.
+        Returned as it is if it is neither a number nor true or false. A text with leading zeros, such as ``010``, is a
+        code.
     """
     number = None if _CODE.match(text) else _read(text)
     if number is None:
-        return _INFINITE.get(text, text)
+        return _WORDS.get(text, text)
     if not number or -_PLAIN <= number.adjusted() < _PLAIN:
         return show_number(number)
     return _scientific(number)

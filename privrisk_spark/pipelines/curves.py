@@ -26,6 +26,7 @@ from privrisk_spark.engine.decided import WeightColumns, floats, integers
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.schemas import ID
 from privrisk_spark.engine.shared import scratch_of
+from privrisk_spark.engine.value_codes import ids_are_numbers
 from privrisk_spark.engine.vectors import vectors_of_table
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -51,7 +52,7 @@ from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.diagnostics.estimated import collect_share_vectors, share_vectors
 from privrisk_spark.stages.tables.completeness import collect_files_read
-from privrisk_spark.stages.tables.encode import dictionary_rows, identities
+from privrisk_spark.stages.tables.encode import dictionary_rows, id_of, identities
 from privrisk_spark.stages.tables.materialize import collect_codes
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
@@ -309,17 +310,21 @@ def _count(run: Run, opened: Opened, encoded: Encoded, dictionary: OneDictionary
 def _cut(run: Run, opened: Opened, encoded: Encoded) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Cut the dictionary that grows into nested samples; rows of the estimate, if any, are in each."""
     policy, hierarchies, grown = run.policy, opened.hierarchies, opened.grown
-    own = None
+    own, numbers, estimated = None, False, true_dictionary(policy) is not None
+    if estimated:
+        (estimate,) = policy.dictionaries
+        frame = opened.dictionaries.get(estimate.name)
+        mine = (opened.table, policy.table.record_id) if frame is None else (frame, id_of(estimate))
+        numbers = ids_are_numbers((opened.dictionaries.get(grown.name), id_of(grown)), mine)
     if grown.table is None:
         rows = own_vectors(encoded.rows.frame(), axes(policy, hierarchies, grown))
     else:
-        rows = identities(opened.dictionaries[grown.name], grown, policy, hierarchies)
-    if true_dictionary(policy) is not None:
-        (estimate,) = policy.dictionaries
-        if estimate.table is None:
+        rows = identities(opened.dictionaries[grown.name], grown, policy, hierarchies, numbers=numbers)
+    if estimated:
+        if frame is None:
             own = encoded.rows.frame().select(F.col(schemas.RECORD_ID).alias(ID))
         else:
-            own = identities(opened.dictionaries[estimate.name], estimate, policy, hierarchies).select(ID)
+            own = identities(frame, estimate, policy, hierarchies, numbers=numbers).select(ID)
     split = run.scratch.write_frame(share_vectors(rows, own=own, shares=run.request.shares), "shares")
     names = schemas.dictionary_codes(len(hierarchies))
     return collect_share_vectors(split, names, most=policy.counting.sorted_vectors)

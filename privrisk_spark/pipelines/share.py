@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -19,6 +19,7 @@ from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.sources import files_only_spark_knows
+from privrisk_spark.engine.value_codes import ids_are_numbers
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.sharing.connection import parts_of
@@ -232,6 +233,7 @@ def encode(run: Run, opened: Opened) -> StoredUsers:
         warn_of_one_row(n_rows)
         n_weights = len(reading.weight_columns)
         users = collect_users(run.scratch, rows, n_rows, k=len(opened.hierarchies), n_weights=n_weights)
+        users = replace(users, numbers=ids_are_numbers((opened.profiles, reading.table.record_id)))
         stage.sentence = f"Numbered {n_rows:,} users, and encoded every value as an integer code."
         stage.rows = n_rows
     return users

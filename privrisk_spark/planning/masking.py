@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from privrisk_spark.hierarchies.numbers import equal_text
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.masking.pram import invariant, transition_checked
 from privrisk_spark.kernels.masking.rank_swapping import swap_segments, swap_width
@@ -227,13 +228,15 @@ def in_blocks(one: Arranged, patterns: Mapping[int, int]) -> bool:
     return one.together and max(patterns.values(), default=0) > EXACT_ROWS
 
 
-def transitions(mask: Pram, counts: Mapping[str, int]) -> tuple[list[str], FloatArray]:
+def transitions(mask: Pram, counts: Mapping[str, int], *, numbers: bool = False) -> tuple[list[str], FloatArray]:
     """Return the categories of a column, sorted, and its transition matrix.
 
     Parameters
     ----------
     mask : Pram
     counts : mapping of category to rows
+    numbers : bool
+        Whether the column holds numbers or booleans. Then ``34.0`` of a given matrix is the category ``34``.
 
     Returns
     -------
@@ -247,10 +250,12 @@ def transitions(mask: Pram, counts: Mapping[str, int]) -> tuple[list[str], Float
     that of :func:`~privrisk_spark.kernels.masking.pram.invariant`.
     """
     if mask.matrix is not None:
-        names = sorted(mask.matrix)
+        equal = equal_text if numbers else str
+        names = sorted(mask.matrix, key=equal)
+        categories = [*map(equal, names)]
         given = np.array([[mask.matrix[row].get(name, 0.0) for name in names] for row in names])
-        of_names = np.array([counts.get(name, 0) for name in names], dtype=np.float64)
-        return names, invariant(given, of_names) if mask.two_stage and of_names.any() else transition_checked(given)
+        rows = np.array([counts.get(category, 0) for category in categories], dtype=np.float64)
+        return categories, invariant(given, rows) if mask.two_stage and rows.any() else transition_checked(given)
     assert mask.invariant is not None
     names = sorted(counts)
     if not names:

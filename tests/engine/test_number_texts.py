@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -79,24 +79,35 @@ def test_as_double_of_a_text_takes_no_number_of_java_only(spark: SparkSession) -
 
 NUMBERS = [
     0.0, -0.0, 34.0, -34.0, 24.5, 0.1, 1e-3, 1e-7, 1.5e-7, -9.9e-4, 1e7, 12345678.5, 1e15, 1e16, 1e22, 1.5e37, 1e38,
-    1.5e300, 1e-37, 1.25e-40, -math.inf, math.inf, 2.0**53, 100.0, 0.30000000000000004, None,
+    1.5e300, 1e-37, 1.25e-40, -math.inf, math.inf, 2.0**53, 100.0, 0.30000000000000004, 2.5e-323, 9.99e-39, 1e-38,
+    999999999999999.9, 1e15 - 1, -1.7976931348623157e308, 9.999999999999999e37, 2.0**63, None,
 ]  # fmt: skip
+# Java writes 4.9E-324 and 9.9E-324 for the two smallest doubles, 5e-324 and 1e-323.
+
+# Before 19 it does not write the shortest text of some floats.
+FLOATS = [of for of in NUMBERS if not (of and (1e8 < abs(of) < 1e300 or abs(of) < 1e-40))]
+DECIMALS = [Decimal(of) for of in ("0", "-5", "34.000000001", "1e-9", "1e28", "12345678.5")]
+HARD: dict[T.DataType, list[Any]] = {
+    T.DoubleType(): NUMBERS,
+    T.FloatType(): FLOATS,
+    T.DecimalType(38, 9): DECIMALS,
+    T.DecimalType(38, 0): [Decimal("9" * 38), Decimal(100), Decimal(0)],
+    T.LongType(): [2**63 - 1, -(2**63), 0, 100, None],
+    T.ByteType(): [-128, 0, 10],
+    T.BooleanType(): [True, False, None],
+}
 
 
-@pytest.mark.parametrize("kind", [T.DoubleType(), T.FloatType(), T.DecimalType(38, 9)])
-def test_number_text_of_a_number_is_one_of_its_spellings(spark: SparkSession, kind: T.DataType) -> None:
-    # Java before 19 does not write the shortest text of some floats.
-    numbers = [of for of in NUMBERS if not (isinstance(kind, T.FloatType) and of and 1e8 < abs(of) < 1e300)]
-    frame = spark.createDataFrame([(of,) for of in numbers], "x double").select(
-        F.when(F.abs("x") < 1e20, F.col("x")).alias("x") if isinstance(kind, T.DecimalType) else "x"
-    )
-    frame = frame.select(F.col("x").cast(kind)).select("x", number_text(F.col("x"), kind).alias("text"))
-    table = frame.toArrow()
-    equal, found = equal_texts(table.column("x").combine_chunks()), table.column("text").combine_chunks()
-    assert equal_texts(found).to_pylist() == equal.to_pylist()
-    for text, of in zip(found.to_pylist(), equal.to_pylist(), strict=True):
+@pytest.mark.parametrize("kind", HARD, ids=str)
+def test_number_text_equal_texts_and_equal_text_of_one_value_are_equal(spark: SparkSession, kind: T.DataType) -> None:
+    frame = spark.createDataFrame([(of,) for of in HARD[kind]], T.StructType([T.StructField("x", kind)]))
+    table = frame.select("x", exact_text(F.col("x"), kind), number_text(F.col("x"), kind)).toArrow()
+    values, exact, found = (column.combine_chunks() for column in table.columns)
+    equal = equal_texts(values).to_pylist()
+    assert equal_texts(exact).to_pylist() == equal_texts(found).to_pylist() == equal
+    assert [of and equal_text(of) for of in exact.to_pylist()] == equal
+    for text, of in zip(found.to_pylist(), equal, strict=True):
         assert text == of or text in spellings(of)
-    assert found.to_pylist()[:6] == ["0", "0", "34", "-34", "24.5", "0.1"]
 
 
 def test_equal_texts_of_one_number_are_one_text_for_all_types() -> None:

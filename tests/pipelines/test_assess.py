@@ -438,6 +438,21 @@ def test_records_without_a_household_are_alone(assess: Assess, world: World) -> 
     assert ran.figures("release")["household_risk_max", None] is None
 
 
+def test_assess_release_ids_as_texts_of_numbers_match_numeric_ids(assess: Assess, world: World) -> None:
+    number = {name: i for i, name in enumerate(world.table["id"])}
+    world.table.assign(id=world.table["id"].map(number)).to_parquet(world.root / "numbered.parquet", index=False)
+    source = {"path": str(world.root / "numbered.parquet"), "record_id": "id"}
+    found = []
+    for form in ("{}", "{}.0"):
+        keys = [form.format(number[key]) for key in world.masked["key"]]
+        world.masked.assign(key=keys).to_parquet(world.root / "texts.parquet", index=False)
+        asked = {"release": {**world.release, "path": str(world.root / "texts.parquet")}, "records": False}
+        ran = assess(world.policy("numbered", table=source, assess=asked), output=world.root / f"numbered{len(found)}")
+        assert ran.code == 0, ran.err
+        found.append(ran.figures("release"))
+    assert found[0] == found[1]
+
+
 def test_the_same_bytes_however_the_rows_lie(compared: Assessed, assess: Assess, world: World, full: Path) -> None:
     path = in_files(world.table, world.root / "table-11", 11)
     ran = assess(full, f"--set=table.path={path}", "--run-id=other", output=world.root / "full-11")

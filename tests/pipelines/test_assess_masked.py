@@ -164,6 +164,20 @@ def test_a_masked_table_of_another_program_is_matched_by_its_ids(masked: Path) -
     assert {key: value for key, value in found.items() if key[0] == "release"} == wanted
 
 
+def test_a_masked_table_whose_ids_are_texts_of_numbers_is_matched_to_numeric_ids(masked: Path) -> None:
+    table = [{**row, "who": i} for i, row in enumerate(rows())]
+    pq.write_table(pa.Table.from_pylist(table), masked / "numbered.parquet")
+    of_table = f"--set=table={{path: {masked / 'numbered.parquet'}, record_id: who}}"
+    found = []
+    for form in ("{}", "{}.0"):
+        texts = [{**row, "who": form.format(row["who"])} for row in table]
+        pq.write_table(pa.Table.from_pylist(texts[::-1]), masked / "texts.parquet")
+        theirs = f"--set=assess.release={{path: {masked / 'texts.parquet'}, record_id: who}}"
+        found.append(assessed(masked, of_table, theirs)[0])
+    assert found[0] == found[1]
+    assert {"rid", "mean_shift"} <= {key[1] for key in found[0]}, sorted(map(str, found[0]))
+
+
 @pytest.mark.thorough("tests/stages/assessing/test_matched.py")
 def test_windows_of_masks_are_searched_above_exact_pairs(masked: Path) -> None:
     """90 people and rows are 24,300 comparisons of three columns; two windows that are searched take far fewer."""

@@ -668,6 +668,29 @@ def test_above_exact_pairs_blocks_are_searched_and_their_recall_is_told(
         assert said in " ".join(ended.err.split()), said
 
 
+@pytest.mark.parametrize("person", [None, "house"])
+def test_attack_ids_as_texts_of_numbers_match_numeric_ids(
+    policy: Make, attack: Attack, tmp_path: Path, person: str | None
+) -> None:
+    """A program such as pandas writes the ids 1 as 1.0 once one id is missing."""
+    rows = [{**row, "who": i, "house": i // 2} for i, row in enumerate(table(40))]
+    named = {} if person is None else {"entity_id": person}
+    columns = {"house": {"role": "identifier"}}
+    found = []
+    for form in ("{}", "{}.0"):
+        texts = [{**row, "who": form.format(row["who"]), "house": form.format(row["house"])} for row in rows]
+        there = {**masked(tmp_path, texts, f"texts{len(found)}"), **named}
+        path = policy(rows, attack={"protected": there, "intruder": {"table": there}})
+        document = yaml.safe_load(path.read_text())
+        document["columns"] |= columns
+        document["table"] |= named
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
+        ended = attack(path)
+        assert ended.code == 0, ended.err
+        found.append(ended.document["measures"])
+    assert found[0] == found[1]
+
+
 def test_too_many_found_is_exit_code_one(policy: Make, attack: Attack, tmp_path: Path) -> None:
     rows = table(60)
     given = {"protected": masked(tmp_path, rows)}

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from product import Privrisk
+from product import Privrisk, release
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from typer.testing import CliRunner
@@ -249,6 +249,27 @@ def test_a_sample_of_the_records_is_said_to_be_one(
         spark.conf.set("spark.sql.shuffle.partitions", usual)
     assert again.code == 0
     assert {path.name: path.read_bytes() for path in again.directory.glob("curves.*")} == before
+
+
+def test_dictionary_ids_as_texts_of_numbers_match_numeric_ids(curves: Curves, policy: Path, tmp_path: Path) -> None:
+    """The people of the table are in every sample of the true dictionary, and the bound compares them by their ids."""
+    table = pd.read_csv(tmp_path / "table.csv", sep=";")
+    table.assign(id=table["id"].str[1:].astype(int)).to_parquet(tmp_path / "table.parquet", index=False)
+    register = pd.read_csv(tmp_path / "register.csv", sep=";")
+    estimated = {"kind": "estimated", "estimate": {"kind": "self"}, "against": external(policy, id="who")}
+    file = changed(policy, dictionary=estimated, table={"path": str(tmp_path / "table.parquet"), "record_id": "id"})
+    found, bounds = [], []
+    for form in ("{}", "{}.0"):
+        ids = [form.format(name[1:]) for name in register["who"]]
+        register.assign(who=ids).to_csv(tmp_path / "register.csv", sep=";", index=False)
+        ran = curves(str(file), "--floors", "2,4", "--shares", "3", output=tmp_path / f"curves{len(found)}")
+        assert ran.code == 0, ran.err
+        found.append({name: array.tolist() for name, array in ran.arrays.items()})
+        released = release(str(file), root=tmp_path / f"released{len(found)}")
+        assert released.code == 0, released.err
+        bounds.append(released.summary["bound"])
+    assert found[0] == found[1]
+    assert bounds[0] == bounds[1]
 
 
 @pytest.mark.thorough(

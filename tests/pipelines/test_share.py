@@ -281,6 +281,22 @@ def check_pairs(decided: Decided, wanted: dict[tuple[str, str], tuple[int, ...]]
     assert ended.summary["outcomes"] == table["reason"].value_counts().to_dict()
 
 
+def test_share_ids_as_texts_of_numbers_name_numeric_users(policy: Make, share: Share, tmp_path: Path) -> None:
+    rows = [{**row, "who": str(i)} for i, row in enumerate(people()[:12])]
+    edges = [(i, (i + j) % 12) for i in range(12) for j in (1, 2)]
+    found = []
+    for form in ("{}", "{}.0"):
+        path = policy(rows, [(form.format(u), form.format(v)) for u, v in edges], f"net{len(found)}")
+        profiles = tmp_path / f"net{len(found)}-profiles" / "0.parquet"
+        numbered = pq.read_table(profiles)
+        numbered = numbered.set_column(0, "who", numbered.column("who").cast(pa.int64()))
+        pq.write_table(numbered, profiles)
+        ended = share(path, output=f"shared{len(found)}")
+        assert ended.code == 0, ended.err
+        found.append(levels_of(ended))
+    assert found[0] == found[1]
+
+
 def test_pairs_are_decided_as_loops_over_rows_decide_them(by_common_friends: Decided) -> None:
     of = by_common_friends
     check_pairs(of, expected(of.path, of.rows, of.edges, trade_off=3.0))

@@ -20,6 +20,7 @@ from privrisk_spark.stages.assessing.sources import (
     Vocabulary,
     held_in,
     masked_columns,
+    numeric_ids,
     open_released_rows,
     totals,
 )
@@ -188,7 +189,13 @@ def _count_release(
         return _count(run, "release", release.title, rows, layout, n_rows, held), None
     masked = masked_columns(release, run.policy.assess.intervals, opened.table)
     released = open_released_rows(
-        release, opened.hierarchies, held, layout, identity=True, numbers=list(masked.values())
+        release,
+        opened.hierarchies,
+        held,
+        layout,
+        identity=True,
+        numbers=list(masked.values()),
+        numeric=numeric_ids(opened.table, table),
     )
     layout = replace(layout, persons=table.entity_id is not None, weighted=table.weight is not None)
     kept = opened.policy.kept_columns

@@ -19,7 +19,7 @@ from pyspark.sql import types as T  # noqa: N812
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.sources import column
-from privrisk_spark.engine.value_codes import as_text_column
+from privrisk_spark.engine.value_codes import as_text_column, ids_are_numbers
 from privrisk_spark.errors import InputError, SchemaError
 from privrisk_spark.pipelines.assess.opened import Run, open_release
 from privrisk_spark.pipelines.assess.vault import left_in_vault, open_decisions, with_ids
@@ -116,6 +116,8 @@ class _Sides:
         With the record id.
     release : DataFrame
         Those columns that it has.
+    numeric : bool
+        Whether the record ids of the table are numbers.
     """
 
     policy: Policy
@@ -123,6 +125,7 @@ class _Sides:
     scratch: Scratch
     table: Materialized
     release: DataFrame
+    numeric: bool
 
     def at(self, name: str) -> str:
         """Column of both sides that holds a released column."""
@@ -204,7 +207,8 @@ def _open_sides(run: Run, masked: MaskedRelease, table: DataFrame | None) -> _Si
         )
     kinds = {field.name: field.dataType for field in opened.schema.fields}
     shown = _typed(masked, policy, masked.release, kinds)
-    sides = _Sides(policy, masked, scratch, read, shown)
+    numeric = ids_are_numbers((opened, policy.table.record_id))
+    sides = _Sides(policy, masked, scratch, read, shown, numeric)
     rows = shown.count()
     if masked.release.manifest is not None and rows != read.facts.rows:
         raise InputError(
@@ -242,7 +246,7 @@ def _typed(masked: MaskedRelease, policy: Policy, release: Release, kinds: dict[
 
 def _matched(sides: _Sides, named: Release) -> Matched:
     """Put the masked numbers beside the records they are of."""
-    identity, names = named.given.record_id, list(sides.numbers)
+    identity, names, numeric = named.given.record_id, list(sides.numbers), sides.numeric
     assert identity is not None
     given = [
         column(sides.masked.column(name, sides.policy) if named is sides.masked.release else name) for name in names
@@ -253,7 +257,7 @@ def _matched(sides: _Sides, named: Release) -> Matched:
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for rows in tables:
-            ids = as_text_column(rows.column(schemas.RECORD_ID), schemas.RECORD_ID)
+            ids = as_text_column(rows.column(schemas.RECORD_ID), schemas.RECORD_ID, numbers=numeric)
             told = rows.set_column(0, schemas.RECORD_ID, ids)
             yield told.append_column(schemas.N_ROWS, pa.array(np.ones(rows.num_rows, dtype=np.int64)))
 

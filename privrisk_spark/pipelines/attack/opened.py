@@ -25,7 +25,7 @@ from privrisk_spark.planning.attacks import (
 )
 from privrisk_spark.policy.attacks import ProtectedTable
 from privrisk_spark.reporting.explanation import attack_explanation
-from privrisk_spark.stages.assessing.sources import Release, collect_strangers
+from privrisk_spark.stages.assessing.sources import Release, collect_strangers, numeric_ids
 from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.opening import collect_hierarchies, open_table
 from privrisk_spark.stages.tables.tidying import collect_values_read
@@ -56,6 +56,8 @@ class Opened:
         Sensitive columns that are read besides.
     levels : dict of quasi-identifier to int, or None
         By which all rows of the protected table were recoded, where it is one scheme and known.
+    numeric : list of str
+        Ids of the table that are numbers.
     """
 
     table: DataFrame
@@ -68,6 +70,7 @@ class Opened:
     others: tuple[Release, ...]
     sensitive: list[str]
     levels: Mapping[str, int] | None
+    numeric: list[str]
 
     @property
     def positions(self) -> list[int]:
@@ -127,6 +130,7 @@ def read(run: Run, table: DataFrame | None, announce: Callable[[str], object] | 
         tuple(others),
         reading.kept_columns,
         levels,
+        numeric_ids(opened.rows, policy.table),
     )
 
 

@@ -214,7 +214,9 @@ def rows_in(
     """
     layout = Layout(tuple(tree.n_nodes for tree in opened.known.values()), tuple(one.count for one in values))
     person = persons_of(release) if persons else None
-    rows = open_released_rows(release, opened.known, values, layout, identity=identity, person=person)
+    rows = open_released_rows(
+        release, opened.known, values, layout, identity=identity, person=person, numeric=opened.numeric
+    )
     again = collect_repeated_ids(rows) if identity else 0
     if again:
         raise SchemaError(

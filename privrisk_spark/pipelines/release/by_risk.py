@@ -14,6 +14,7 @@ from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import StoredCounts, cell_space
 from privrisk_spark.engine.links import Linked
 from privrisk_spark.engine.population import PeopleOf
+from privrisk_spark.engine.value_codes import ids_are_numbers
 from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.method import Search
@@ -149,7 +150,8 @@ def encode(run: Run, opened: Opened, task: DecisionTask) -> tuple[Encoded, Linke
             fault = collect_unreachable(encoded.rows, task.disclosure, task.decision, k=opened.k)
             if fault is not None:
                 raise fault
-        linked = collect_links(run.scratch, encoded.rows, opened.sources.links)
+        numbers = ids_are_numbers((opened.sources.table, run.policy.table.record_id))
+        linked = collect_links(run.scratch, encoded.rows, opened.sources.links, numbers=numbers)
         stage.sentence = "Encoded every value as an integer code and checked the input contract."
         stage.rows = facts.rows
         stage.parameters = {"rows": facts.rows, "nulls": facts.nulls, "suppressed_unknown_values": facts.unknown}
@@ -242,6 +244,7 @@ def decide(
             counted=counted.counts,
             linked=linked,
             true=opened.sources.true,
+            table=opened.sources.table,
             dictionaries=opened.sources.dictionaries,
         )
         evidence = evidence_of(decided, counted, task.disclosure, size, policy, hierarchies)

@@ -12,6 +12,7 @@ from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.counts import SpreadVectors, StoredAttacker, StoredCounts, not_held, own_vectors
 from privrisk_spark.engine.decided import WeightColumns
 from privrisk_spark.engine.links import Linked
+from privrisk_spark.engine.value_codes import ids_are_numbers
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
@@ -31,7 +32,7 @@ from privrisk_spark.stages.deciding.sampled import Sampling, trade_off
 from privrisk_spark.stages.diagnostics.bound import BoundFacts, assumed_bound, measure_bound
 from privrisk_spark.stages.diagnostics.crossing import collect_crossings
 from privrisk_spark.stages.diagnostics.linked_risk import collect_linkage, decided_records, enlarged_policy
-from privrisk_spark.stages.tables.encode import dictionary_rows, identities
+from privrisk_spark.stages.tables.encode import dictionary_rows, id_of, identities
 
 
 def measure_decisions(
@@ -45,6 +46,7 @@ def measure_decisions(
     counted: Sequence[StoredCounts | SpreadVectors],
     linked: Linked | None,
     true: DataFrame | None,
+    table: DataFrame,
     dictionaries: Mapping[str, DataFrame],
 ) -> tuple[LinkageFacts | None, list[Section]]:
     """Measure the decisions a run has written.
@@ -62,6 +64,8 @@ def measure_decisions(
     linked : Linked or None
     true : DataFrame or None
         The true dictionary of an estimate as Spark opened it.
+    table : DataFrame
+        As Spark opened it.
     dictionaries : mapping of name to DataFrame
         The external dictionaries as Spark opened them.
     """
@@ -83,7 +87,7 @@ def measure_decisions(
         return linkage, [*sections, assumed_bound()]
     estimate = dictionaries.get(policy.dictionaries[0].name)
     bound = bound_facts(
-        scratch, rows, encoded, disclosure, counted[0], policy, hierarchies, estimate=estimate, true=true
+        scratch, rows, encoded, disclosure, counted[0], policy, hierarchies, table=table, estimate=estimate, true=true
     )
     return linkage, [*sections, bound.section()]
 
@@ -140,6 +144,7 @@ def bound_facts(
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     *,
+    table: DataFrame,
     estimate: DataFrame | None,
     true: DataFrame,
 ) -> BoundFacts:
@@ -158,6 +163,8 @@ def bound_facts(
     policy : Policy
         Of the kind ``estimated``, with a true dictionary.
     hierarchies : mapping of attribute to Hierarchy
+    table : DataFrame
+        As Spark opened it.
     estimate : DataFrame or None
         As Spark opened it; None where it is the table itself.
     true : DataFrame
@@ -174,11 +181,13 @@ def bound_facts(
     assert of_true is not None
     if not isinstance(estimate_counts, StoredCounts):
         raise not_held(of_estimate.key, estimate_counts.plan)
-    known = identities(true, of_true, policy, hierarchies)
+    mine = (table, policy.table.record_id) if estimate is None else (estimate, id_of(of_estimate))
+    numbers = ids_are_numbers((true, id_of(of_true)), mine)
+    known = identities(true, of_true, policy, hierarchies, numbers=numbers)
     if estimate is None:
         own = own_vectors(encoded.frame(), estimate_counts.axes, F.col(schemas.RECORD_ID).alias(schemas.ID))
     else:
-        own = identities(estimate, of_estimate, policy, hierarchies)
+        own = identities(estimate, of_estimate, policy, hierarchies, numbers=numbers)
     rows = dictionary_rows(encoded, true, of_true, hierarchies)
     return measure_bound(
         decided,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,10 +15,10 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.number_texts import equal_texts
+from privrisk_spark.engine.number_texts import SPELLED, equal_texts
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import as_texts, dictionary_of, scan
-from privrisk_spark.engine.value_codes import ValueCodes, as_text_column, labels_of
+from privrisk_spark.engine.value_codes import ValueCodes, as_text_column, ids_are_numbers, labels_of
 from privrisk_spark.errors import Fault, HierarchyError, SchemaError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES, Hierarchy
@@ -26,7 +26,7 @@ from privrisk_spark.kernels.arrays import IntArray
 from privrisk_spark.planning.assessment import carried
 from privrisk_spark.policy.assessment import Interval, MaskedTable, SensitiveModel
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.policy import Policy, ReleaseTable
 from privrisk_spark.stages.assessing.classes import Layout, released_rows
 from privrisk_spark.stages.assessing.tallies import Distance, Sensitive
 
@@ -122,7 +122,7 @@ def collect_vocabularies(
                     f"compared, not {kind.simpleString()}."
                 )
             ordered[name] = ordered[name] and isinstance(kind, _ORDERED)
-            numbers |= {name} if isinstance(kind, T.NumericType) else set()
+            numbers |= {name} if isinstance(kind, SPELLED) else set()
     found: dict[str, list[pa.Array]] = {name: [] for name in names}
     for source, frame, columns in frames:
         wanted = [Wanted(name, column, "value") for name, column in columns.items()]
@@ -248,7 +248,7 @@ def collect_strangers(release: Release, hierarchies: Mapping[str, Hierarchy], *,
 
 def open_released_rows(
     release: Release, hierarchies: Mapping[str, Hierarchy], vocabularies: Sequence[Vocabulary], layout: Layout, *,
-    identity: bool = False, person: str | None = None, numbers: Sequence[str] = (),
+    identity: bool = False, person: str | None = None, numbers: Sequence[str] = (), numeric: Collection[str] = (),
 ) -> Batches:  # fmt: skip
     """Rows of a release in the layout.
 
@@ -266,6 +266,8 @@ def open_released_rows(
         Column of the release to carry as ``entity``.
     numbers : sequence of str
         Columns of the release to carry as numbers ``y<j>``, NaN for a missing one.
+    numeric : collection of str
+        Of ``record_id`` and ``entity``, those that are numbers in the table; see :func:`numeric_ids`.
     """
     wanted = [Wanted(f"a{i}", release.column(name), "text") for i, name in enumerate(hierarchies)]
     held = {f"r{j}": vocabulary.codes for j, vocabulary in enumerate(vocabularies)}
@@ -277,7 +279,7 @@ def open_released_rows(
     wanted += [Wanted(to, name, "text", distinct=True) for to, name in ids.items()]
     opened = scan(release.source, release.frame, wanted)
     if ids:
-        opened = opened.then(partial(_as_ids, list(ids)), _with_ids(opened.schema, list(ids)))
+        opened = opened.then(partial(_as_ids, list(ids), numeric), _with_ids(opened.schema, list(ids)))
     lookups = [labels_of(hierarchy) for hierarchy in hierarchies.values()]
     return released_rows(
         opened,
@@ -290,12 +292,18 @@ def open_released_rows(
     )
 
 
-def _as_ids(names: Sequence[str], tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def numeric_ids(table: DataFrame, given: ReleaseTable) -> list[str]:
+    """Return which of ``record_id`` and ``entity`` are numbers in the table: those of a release compare as numbers."""
+    named = {schemas.RECORD_ID: given.record_id, schemas.ENTITY: given.entity_id}
+    return [to for to, name in named.items() if ids_are_numbers((table, name))]
+
+
+def _as_ids(names: Sequence[str], numeric: Collection[str], tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     for table in tables:
         told = table
         for name in names:
             at = told.column_names.index(name)
-            told = told.set_column(at, name, as_text_column(told.column(name), name))
+            told = told.set_column(at, name, as_text_column(told.column(name), name, numbers=name in numeric))
         yield told
 
 

@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+from pyspark.sql.pandas.types import to_arrow_type
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, materialized, part_name, report, write_ipc
+from privrisk_spark.engine.number_texts import SPELLED
 from privrisk_spark.engine.sources import as_texts, dictionary_of
 from privrisk_spark.engine.tuples import TupleParts, write_tuples
 from privrisk_spark.errors import SchemaError
@@ -185,9 +187,17 @@ def _chances(held: Held) -> dict[str, tuple[list[str], FloatArray]]:
     found, faults = {}, []
     for name, mask in held.plan.masks.items():
         if isinstance(mask, Pram):
-            counts = held.categories[name]
-            found[name] = transitions(mask, counts)
-            rows = sum(times for category, times in counts.items() if category not in set(found[name][0]))
+            counts, kind = held.categories[name], held.schema[f"r{held.position(name)}"].dataType
+            found[name] = transitions(mask, counts, numbers=isinstance(kind, SPELLED))
+            categories = set(found[name][0])
+            if len(categories) < len(found[name][0]):
+                faults.append(f"columns.{name}.mask.matrix: two rows are of one value, such as 1 and 1.0; leave one.")
+            try:
+                pa.array(categories, pa.string()).cast(to_arrow_type(kind))
+            except pa.ArrowInvalid:
+                rule = f"a row is of a value that a column of {kind.simpleString()} cannot hold; leave it out"
+                faults.append(f"columns.{name}.mask.matrix: {rule}.")
+            rows = sum(times for category, times in counts.items() if category not in categories)
             if rows:
                 faults.append(
                     f"columns.{name}.mask.matrix: {rows:,} rows have a value that has no row in it; give it one, or "

@@ -32,7 +32,7 @@ _WHOLE: dict[type[T.DataType], tuple[float, float]] = {
 }
 """Types of whole numbers and days, with the range masked ones are kept in."""
 
-_CATEGORIES = (T.StringType, T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DateType)
+_CATEGORIES = (T.StringType, T.BooleanType, T.NumericType, T.DateType)
 
 
 def check_types(plan: MaskPlan, table: T.StructType) -> None:
@@ -63,11 +63,8 @@ def _unfit(plan: MaskPlan, kinds: Mapping[str, T.DataType]) -> Iterator[Fault]:
         if isinstance(mask, TopBottom) and mask.quantiles is None and isinstance(kind, T.DateType):
             yield Fault(f"columns.{name}.mask", "low and high are numbers, and the column holds days; give quantiles")
         if isinstance(mask, Pram) and not isinstance(kind, _CATEGORIES):
-            rule = (
-                "'pram' is for texts, whole numbers, days, true and false, and the column holds "
-                f"{kind.simpleString()}; choose 'noise' or 'microaggregation'"
-            )
-            yield Fault(f"columns.{name}.mask", rule)
+            rule = f"'pram' is for texts, numbers, days, true and false, and the column holds {kind.simpleString()}"
+            yield Fault(f"columns.{name}.mask", f"{rule}{_way(name, kind)}")
     for one in plan.arranged:
         for name in one.known:
             if not is_numeric(kinds[name]):

@@ -25,7 +25,7 @@ from privrisk_spark.engine.value_codes import ValueCodes, as_text_column
 from privrisk_spark.errors import Fault, SchemaError, listing, nearest
 from privrisk_spark.kernels.arrays import FloatArray, IndexArray, LongArray, WordArray
 from privrisk_spark.policy.sharing import PropagatedTrust, StatedTrust, UserAttributes, UserPairs
-from privrisk_spark.stages.sharing.users import StoredUsers, Users
+from privrisk_spark.stages.sharing.users import StoredUsers
 from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -189,9 +189,8 @@ def collect_pieces(
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for rows in in_chunks(tables):
-            known = users.load()
-            u = _numbers(known, rows.column("u"))
-            v = places.encoded(rows.column("v")).astype(np.int64) if attributes else _numbers(known, rows.column("v"))
+            u = _numbers(users, rows.column("u"))
+            v = places.encoded(rows.column("v")).astype(np.int64) if attributes else _numbers(users, rows.column("v"))
             there = pc.and_(rows.column("u").is_valid(), rows.column("v").is_valid()).to_numpy()
             inside = (u >= 0) & (v >= 0)
             # What somebody says of himself is said; that he is his own friend is not.
@@ -233,11 +232,11 @@ def collect_pieces(
     return Pieces(directory, tuple(part["name"] for part in parts), **total, valued=bool(numbered))
 
 
-def _numbers(known: Users, ids: pa.ChunkedArray) -> LongArray:
+def _numbers(users: StoredUsers, ids: pa.ChunkedArray) -> LongArray:
     """User of each id; -1 for nobody's, and where there is none."""
     if pa.types.is_dictionary(ids.type):
         ids = ids.cast(pa.string())
-    found = known.numbers(fingerprints(as_text_column(ids, "")))
+    found = users.load().numbers(fingerprints(as_text_column(ids, "", numbers=users.numbers)))
     return np.where(ids.is_valid().to_numpy(), found, -1)
 
 

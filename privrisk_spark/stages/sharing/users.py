@@ -76,12 +76,15 @@ class StoredUsers:
         The ids of a bucket; beside them are ``….words``, ``….codes`` and ``….weights``.
     counts : tuple of n_buckets int
         Users of each.
+    numbers : bool
+        Whether their ids are numbers, so that texts of equal numbers name one user.
     """
 
     directory: PartDirectory
     token: str
     names: tuple[str, ...]
     counts: tuple[int, ...]
+    numbers: bool = False
 
     @property
     def n(self) -> int:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.number_texts import SPELLED
 from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.sources import as_texts, dictionary_of, scan
 from privrisk_spark.engine.value_codes import ValueCodes
@@ -186,9 +187,9 @@ class LeafSource:
     frame: DataFrame
     columns: Mapping[str, str]
 
-    def is_number(self, name: str) -> bool:
-        """Whether the column of an attribute holds numbers."""
-        return isinstance(self.frame.schema[self.columns[name]].dataType, T.NumericType)
+    def is_spelled(self, name: str) -> bool:
+        """Whether the column of an attribute holds numbers or booleans."""
+        return isinstance(self.frame.schema[self.columns[name]].dataType, SPELLED)
 
     def narrow(self, names: Sequence[str]) -> LeafSource:
         """Return the source with fewer columns."""

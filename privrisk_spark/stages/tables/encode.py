@@ -166,11 +166,12 @@ def encode_dictionary(
     *,
     key: str = "dictionary",
     identity: str | None = None,
+    numbers: bool = False,
 ) -> Batches:
     """Return the dictionary as node codes, with NULL and UNKNOWN; an attribute it lacks has no column.
 
     ``people`` and ``entity`` follow where the policy names them, and ``id``, the text of the column ``identity``, where
-    one is asked for.
+    one is asked for. With ``numbers``, ids that write one number are equal.
 
     The mapped columns must be there (:func:`privrisk_spark.stages.tables.opening.check_dictionary`).
 
@@ -208,7 +209,8 @@ def encode_dictionary(
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for rows in in_chunks(tables):
             columns = {to: pa.array(lookup.encoded(rows.column(to))) for to, lookup in lookups.items()}
-            yield pa.table(columns | {name: as_text_column(rows.column(name), name) for name in more})
+            ids = {name: as_text_column(rows.column(name), name, numbers=numbers and name == ID) for name in more}
+            yield pa.table(columns | ids)
 
     return opened.then(step, T.StructType(fields))
 
@@ -232,7 +234,19 @@ def dictionary_rows(
     return encode_dictionary(frame, one.table, hierarchies, key=one.key)
 
 
-def identities(frame: DataFrame, one: OneDictionary, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> DataFrame:
+def id_of(one: OneDictionary) -> str | None:
+    """Column of an external dictionary that identifies its rows."""
+    return one.table.id if isinstance(one.table, TableEstimate | TrueDictionary) else None
+
+
+def identities(
+    frame: DataFrame,
+    one: OneDictionary,
+    policy: Policy,
+    hierarchies: Mapping[str, Hierarchy],
+    *,
+    numbers: bool = False,
+) -> DataFrame:
     """Return an external dictionary as codes, resolved: ``t<i>``, ``people`` and, where the policy has one, ``id``.
 
     Raises
@@ -242,8 +256,7 @@ def identities(frame: DataFrame, one: OneDictionary, policy: Policy, hierarchies
     """
     table = one.table
     assert table is not None
-    identity = table.id if isinstance(table, TableEstimate | TrueDictionary) else None
-    coded = encode_dictionary(frame, table, hierarchies, key=one.key, identity=identity)
+    coded = encode_dictionary(frame, table, hierarchies, key=one.key, identity=id_of(one), numbers=numbers)
     return resolve(coded, hierarchies, policy.quasi_identifiers, dictionary=True).frame()
 
 

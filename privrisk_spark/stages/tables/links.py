@@ -112,7 +112,9 @@ def open_links(spark: SparkSession, policy: Policy, dictionaries: Mapping[str, D
     return opened
 
 
-def encode_links(links: DataFrame, given: LinkagePolicy, hierarchies: Mapping[str, Hierarchy]) -> Batches:
+def encode_links(
+    links: DataFrame, given: LinkagePolicy, hierarchies: Mapping[str, Hierarchy], *, numbers: bool = False
+) -> Batches:
     """Return LINKS of the linkage table; a value outside its hierarchy is :data:`schemas.UNKNOWN`.
 
     Parameters
@@ -122,6 +124,8 @@ def encode_links(links: DataFrame, given: LinkagePolicy, hierarchies: Mapping[st
     given : LinkagePolicy
     hierarchies : mapping of added attribute to Hierarchy
         In the order of the policy.
+    numbers : bool
+        Whether the record ids of the table are numbers.
     """
     ids = {schemas.RECORD_ID: given.record_id}
     if given.linked_id is not None:
@@ -134,7 +138,7 @@ def encode_links(links: DataFrame, given: LinkagePolicy, hierarchies: Mapping[st
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for rows in in_chunks(tables):
-            columns = {name: as_text_column(rows.column(name), name) for name in ids}
+            columns = {name: as_text_column(rows.column(name), name, numbers=numbers) for name in ids}
             columns[PROBABILITY] = rows.column(PROBABILITY)
             for name, (lookup, bottom) in zip(codes, lookups, strict=True):
                 found = lookup.encoded(rows.column(name))
@@ -263,7 +267,9 @@ def _rows(condition: Column) -> Column:
     return F.coalesce(F.sum(F.when(condition, 1).otherwise(0)), F.lit(0))
 
 
-def collect_links(scratch: Scratch, encoded: Batches, opened: OpenLinks | None) -> Linked | None:
+def collect_links(
+    scratch: Scratch, encoded: Batches, opened: OpenLinks | None, *, numbers: bool = False
+) -> Linked | None:
     """Encode the linkage table, if there is one, and hold it against the table.
 
     Parameters
@@ -272,6 +278,8 @@ def collect_links(scratch: Scratch, encoded: Batches, opened: OpenLinks | None) 
     encoded : Batches
         The table; holds ``record_id``.
     opened : OpenLinks or None
+    numbers : bool
+        Whether the record ids of the table are numbers.
 
     Raises
     ------
@@ -285,7 +293,8 @@ def collect_links(scratch: Scratch, encoded: Batches, opened: OpenLinks | None) 
     if opened.links.isEmpty():
         raise SchemaError(f"{KEY}: its table has no rows.")
     hierarchies = _collect_added_hierarchies(opened)
-    held = scratch.write_frame(encode_links(opened.links, opened.given, hierarchies).frame(), "links")
+    rows = encode_links(opened.links, opened.given, hierarchies, numbers=numbers)
+    held = scratch.write_frame(rows.frame(), "links")
     n_leaves = [hierarchy.n_leaves for hierarchy in hierarchies.values()]
     faults = measure_link_faults(held, encoded.frame(), n_leaves).rules(list(hierarchies))
     if faults:
@@ -303,6 +312,6 @@ def _collect_added_hierarchies(opened: OpenLinks) -> dict[str, Hierarchy]:
     undeclared = [name for name, added in columns.items() if not is_public(added.hierarchy)]
     (values,) = collect_distinct_values([source.narrow(undeclared)])
     return {
-        name: build(added.hierarchy, name, values=values.get(name), numbers=source.is_number(name))
+        name: build(added.hierarchy, name, values=values.get(name), numbers=source.is_spelled(name))
         for name, added in columns.items()
     }

@@ -292,7 +292,7 @@ def hierarchies_from_policy(
     faults : list of Fault, optional
         Takes those of hierarchies that cannot be built, which are left out then.
     numbers : collection of str
-        Columns that hold numbers.
+        Columns that hold numbers or booleans.
 
     Raises
     ------
@@ -356,7 +356,7 @@ def collect_hierarchies(
     for dictionary, frame in dictionaries or ():
         columns = {name: of for name, of in leaf_columns(dictionary).items() if name in policy.quasi_identifiers}
         sources.append(LeafSource(dictionary, frame, columns))
-    numbers = {name for source in sources for name in source.columns if source.is_number(name)}
+    numbers = {name for source in sources for name in source.columns if source.is_spelled(name)}
     ready = hierarchies_from_policy(policy, told, numbers=numbers)
     open_names = [name for name, hierarchy in ready.items() if hierarchy is None]
     found = collect_distinct_values([source.narrow(open_names) for source in sources]) if open_names else []

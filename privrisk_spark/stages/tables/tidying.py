@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
-from privrisk_spark.engine.number_texts import INEXACT, as_double, exact_text, plain_text
+from privrisk_spark.engine.number_texts import INEXACT, SPELLED, as_double, exact_text, plain_text
 from privrisk_spark.engine.sources import column, computed, present, text_of
 from privrisk_spark.errors import Fault, SchemaError
 from privrisk_spark.hierarchies.numbers import equal_text, spellings
@@ -150,7 +150,7 @@ def _is_one_of(value: Column, kind: T.DataType, texts: Sequence[str]) -> Column:
 
 def _meant(texts: Mapping[str, str], kind: T.DataType) -> dict[str, str]:
     """Return what stands instead of texts of the policy, by each way in which ``number_text`` may write them."""
-    if not isinstance(kind, T.NumericType):
+    if not isinstance(kind, SPELLED):
         return dict(texts)
     return {way: instead for text, instead in reversed([*texts.items()]) for way in spellings(text)}
 

@@ -171,6 +171,30 @@ def test_a_table_that_is_its_own_dictionary_knows_no_added_attribute(
     assert facts["linked_risk"]["mean"] - facts["unlinked_risk"]["mean"] == pytest.approx(more / 60, rel=1e-9)
 
 
+@pytest.mark.parametrize("table", ["parquet", "csv read as numbers"])
+def test_release_links_as_texts_of_numbers_match_numeric_records(
+    privrisk: Privrisk, linkable: Path, table: str
+) -> None:
+    """A number in the table is one id with its texts; texts of the table can be read as numbers."""
+    root, expected = linkable.parent, privrisk(str(linkable)).summary["linkage"]
+    links, records = pd.read_csv(root / "links.csv"), pd.read_csv(root / "table.csv", sep=";")
+    links["person"] = links["person"].str[1:] + ".0"
+    links.to_csv(root / "links.csv", index=False)
+    records["id"] = records["id"].str[1:].astype(int)
+    more = []
+    if table == "parquet":
+        csv = f'{root}/table.csv, format: csv, options: {{sep: ";", header: true}}'
+        linkable.write_text(linkable.read_text().replace(csv, f"{root}/table.parquet"))
+    else:
+        records["id"] = records["id"].astype(str) + ".0"
+        more = ["--set=columns.id.read={cast: number}"]
+    records.to_csv(root / "table.csv", sep=";", index=False)
+    records.to_parquet(root / "table.parquet", index=False)
+    ran = privrisk(str(linkable), *more)
+    assert ran.code == 0, ran.err
+    assert ran.summary["linkage"] == expected
+
+
 def test_faults_of_the_linkage_table_end_the_run(privrisk: Privrisk, linkable: Path) -> None:
     links = linkable.parent / "links.csv"
     good = links.read_text()

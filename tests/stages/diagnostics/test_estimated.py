@@ -308,6 +308,9 @@ def test_ids_are_texts_and_missing_ones_match_nothing(spark):
     by_text = by_number.selectExpr("CASE WHEN who = 8 THEN '' ELSE string(who) END AS who", "where", "gender", "n")
     ids = [row["id"] for row in identities(by_text, one, POLICY, HIERARCHIES).toArrow().to_pylist()]
     assert sorted(ids, key=str) == ["", "7", None]
+    decimals = by_number.selectExpr("string(double(who)) AS who", "where", "gender", "n")
+    ids = [row["id"] for row in identities(decimals, one, POLICY, HIERARCHIES, numbers=True).toArrow().to_pylist()]
+    assert sorted(ids, key=str) == ["7", "8", None]
     plain = OneDictionary("dictionary", TableDictionary(kind="table", path="x", columns=columns), "dictionary")
     assert identities(by_number, plain, POLICY, HIERARCHIES).columns == ["t0", "t1"]
     with pytest.raises(
@@ -349,6 +352,7 @@ class Stage:
     policy: Policy
     disclosure: Disclosure
     scratch: Scratch
+    table: Any
     encoded: Batches
     counts: StoredCounts
     decided: Batches
@@ -379,12 +383,12 @@ class Stage:
             ),
             k=2,
         )
-        return cls(policy, disclosure, scratch, encoded, counts, found)
+        return cls(policy, disclosure, scratch, table, encoded, counts, found)
 
     def bound(self, true: Any, *, estimate: Any = None) -> BoundFacts:
         return bound_facts(
             self.scratch, self.decided, self.encoded, self.disclosure, self.counts, self.policy, HIERARCHIES,
-            estimate=estimate, true=true,
+            table=self.table, estimate=estimate, true=true,
         )  # fmt: skip
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import math
 import random
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +29,7 @@ from privrisk_spark.kernels.random import keyed
 from privrisk_spark.kernels.random.normals import normals
 from privrisk_spark.planning import masking
 from privrisk_spark.planning.masking import mask_plan
-from privrisk_spark.policy.masking import TopBottom
+from privrisk_spark.policy.masking import Pram, TopBottom
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.results.masking import MaskingFacts
@@ -347,6 +349,63 @@ def test_what_cannot_be_masked_is_refused_by_name_and_number(spark: SparkSession
         patch.setattr("privrisk_spark.stages.masking.held.MOST_CATEGORIES", 100)
         with pytest.raises(SchemaError, match=r"columns\.sex\.mask: 'pram' takes a column of at most 100 categories"):
             collect_held(Scratch(spark, tmp_path / "b"), encoded(spark, rows, 2), COLUMNS, mask_plan(POLICY))
+
+
+SWAPPED: list[tuple[T.DataType, list[Any], list[str]]] = [
+    (T.LongType(), [34, 7], ["34.0", "7e0"]),
+    (T.DoubleType(), [34.0, -math.inf], ["34", "-inf"]),
+    (T.FloatType(), [34.0, 0.5], ["34", ".50"]),
+    (T.DecimalType(6, 2), [Decimal("34.00"), Decimal("0.50")], ["34", "5e-1"]),
+    (T.BooleanType(), [True, False], ["True", "FALSE"]),
+    (T.StringType(), ["34.0", "True"], ["34.0", "True"]),
+    (T.DateType(), [dt.date(2020, 1, 2), dt.date(1999, 1, 2)], ["2020-01-02", "1999-01-02"]),
+]
+
+
+def with_matrix(matrix: dict[str, dict[str, float]], **more: Any) -> Policy:
+    mask = {"method": "pram", "matrix": matrix, **more}
+    return POLICY.model_copy(
+        update={"columns": {"x": POLICY.columns["sex"].model_copy(update={"mask": Pram.model_validate(mask)})}}
+    )
+
+
+def by_chance(spark: SparkSession, place: Path, kind: T.DataType, values: list[Any], policy: Policy) -> list[Any]:
+    """The values with which records are written whose values are given."""
+    fields = [*SCHEMA.fields[:2], T.StructField("r0", kind)]
+    rows = [(f"p{i}", bytes([i]) * 16, value) for i, value in enumerate(values)]
+    scratch = Scratch(spark, place)
+    batches = Batches.of_frame(spark.createDataFrame(rows, T.StructType(fields)).coalesce(1))
+    held = collect_held(scratch, batches, ("x",), mask_plan(policy))
+    done = collect_masked(scratch, held, [], KEYS, {}, record_id="who", files=1)
+    done.decisions.take(done.decision_names, place / "vault")
+    return pq.read_table(place / "vault").sort_by("who").column("x").to_pylist()
+
+
+@pytest.mark.parametrize(("kind", "values", "names"), SWAPPED, ids=lambda of: str(of)[:12])
+@pytest.mark.parametrize("two_stage", [False, True])
+def test_pram_matrix_keys_of_equal_values_match_columns_of_any_type(
+    spark: SparkSession, tmp_path: Path, kind: T.DataType, values: list[Any], names: list[str], two_stage: bool
+) -> None:
+    one, other = names
+    policy = with_matrix({one: {other: 1.0}, other: {one: 1.0}}, **({"two_stage": True} if two_stage else {}))
+    found = by_chance(spark, tmp_path, kind, [*values, None], policy)
+    assert found == [*(values if two_stage else values[::-1]), None]
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["34", "34.0", "7"], r"columns\.x\.mask\.matrix: two rows are of one value, such as 1 and 1\.0"),
+        (["34", "7", "7.5"], r"columns\.x\.mask\.matrix: a row is of a value that a column of int cannot hold"),
+        (["34", "7", "many"], r"columns\.x\.mask\.matrix: a row is of a value that a column of int cannot hold"),
+    ],
+)
+def test_pram_matrix_keys_that_are_no_values_of_the_column_are_refused(
+    spark: SparkSession, tmp_path: Path, names: list[str], said: str
+) -> None:
+    policy = with_matrix({name: {name: 1.0} for name in names})
+    with pytest.raises(SchemaError, match=said):
+        by_chance(spark, tmp_path, T.IntegerType(), [34, 7], policy)
 
 
 def test_columns_without_any_value_stay_so(spark: SparkSession, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_columns_that_cannot_be_masked_are_refused_by_name() -> None:
         [
             T.StructField("a", T.StringType()),
             T.StructField("b", T.TimestampType()),
-            T.StructField("c", T.DoubleType()),
+            T.StructField("c", T.TimestampType()),
             T.StructField("d", T.DecimalType(20, 2)),
         ]
     )
@@ -84,3 +84,4 @@ def test_columns_that_cannot_be_masked_are_refused_by_name() -> None:
     assert "columns.d.mask" in said[3]
     assert "of more than 15 digits" in said[3]
     assert "columns.c.mask: 'pram' is for texts" in said[2]
+    assert "set columns.c.read: {cast: date}" in said[2]

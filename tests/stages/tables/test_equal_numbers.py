@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from naive_records import policy_of, quasi
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from privrisk_spark.engine.value_codes import labels_of
+from privrisk_spark.engine.batches import Scratch
+from privrisk_spark.engine.value_codes import as_text_column, ids_are_numbers, labels_of
 from privrisk_spark.planning.readings import readings_of
 from privrisk_spark.stages.tables import coverage
 from privrisk_spark.stages.tables.encode import encode, encode_dictionary
+from privrisk_spark.stages.tables.links import OpenLinks, collect_links
 from privrisk_spark.stages.tables.opening import collect_hierarchies
 from privrisk_spark.stages.tables.tidying import collect_values_read, tidied
 
@@ -40,8 +46,8 @@ HIERARCHIES = {
 }
 
 
-def frame_of(spark: Any, form: str) -> Any:
-    kind, values = FORMS[form]
+def frame_of(spark: Any, form: str, forms: Mapping[str, tuple[T.DataType, list[Any]]] = FORMS) -> Any:
+    kind, values = forms[form]
     schema = T.StructType([T.StructField("n", T.IntegerType()), T.StructField("x", kind)])
     return spark.createDataFrame(list(enumerate(values)), schema).coalesce(1)
 
@@ -81,6 +87,72 @@ def test_encode_codes_of_two_text_columns_stay_different(spark: Any) -> None:
     numbers = spark.createDataFrame([(10,)], "x int")
     hierarchies = collect_hierarchies(policy, table, [(policy.dictionary, numbers)])
     assert set(hierarchies["x"].code_of) == {"010", "10", "1.1"}, "a leading zero makes a code of a number"
+
+
+TRUTHS: dict[str, tuple[T.DataType, list[Any]]] = {
+    "boolean": (T.BooleanType(), [True, False]),
+    "python": (T.StringType(), ["True", "False"]),
+    "capitals": (T.StringType(), ["TRUE", "FALSE"]),
+}
+
+
+@pytest.mark.parametrize(
+    "hierarchy", [FLAT, {"flat": {"values": ["True", "FALSE"]}}, {"tree": {"*": ["true", "false"]}}]
+)
+def test_encode_true_and_false_in_any_letters_give_one_code(spark: Any, hierarchy: dict[str, Any]) -> None:
+    for table, other in [("boolean", "boolean"), ("boolean", "python"), ("capitals", "boolean")]:
+        policy = policy_of(
+            {"n": {"role": "identifier"}, "x": quasi(hierarchy)},
+            table={"path": "in/table", "record_id": "n"},
+            dictionary={"kind": "table", "path": "in/other", "columns": {"x": "x"}},
+        )
+        of_table, of_other = frame_of(spark, table, TRUTHS), frame_of(spark, other, TRUTHS)
+        hierarchies = collect_hierarchies(policy, of_table, [(policy.dictionary, of_other)])
+        found = codes_of(encode(of_table, policy, hierarchies, blocks=False))
+        assert sorted(found) == [0, 1], (table, other)
+        assert codes_of(encode_dictionary(of_other, policy.dictionary, hierarchies, identity="n")) == found
+        assert list(hierarchies["x"].encode([str(value) for value in TRUTHS[other][1]])) == found
+
+
+@pytest.mark.parametrize("form", TRUTHS)
+def test_read_null_if_and_map_of_booleans_match_any_letters(spark: Any, form: str) -> None:
+    written = {"capitals": ["TRUE", "FALSE"]}.get(form, ["True", "False"])
+    read = {"null_if": written[:1], "map": {written[1]: "no"}}
+    policy = policy_of({"n": {"role": "insensitive", "action": "drop"}, "x": quasi(FLAT, read=read)})
+    opened = tidied(frame_of(spark, form, TRUTHS), readings_of(policy))
+    assert opened.rows.orderBy("n").toArrow().column("x").to_pylist() == [None, "no"]
+
+
+IDS: dict[str, tuple[T.DataType, list[Any]]] = {
+    name: (kind, [*values[:2], *values[3:]]) for name, (kind, values) in FORMS.items()
+}
+
+
+@pytest.mark.parametrize("table", ["int", "long", "double", "decimal"])
+@pytest.mark.parametrize("links", IDS)
+def test_collect_links_texts_of_one_number_name_one_record(spark: Any, tmp_path: Path, table: str, links: str) -> None:
+    linkage = {
+        "path": "in/links",
+        "record_id": "x",
+        "probability": "n",
+        "columns": {"job": {"hierarchy": FLAT, "column": "job"}},
+    }
+    policy = policy_of(
+        {"x": {"role": "identifier"}, "age": quasi(FLAT)}, table={"path": "in/t", "record_id": "x"}, linkage=linkage
+    )
+    of_table = frame_of(spark, table, IDS).withColumn("age", F.lit("30"))
+    of_links = frame_of(spark, links, IDS).select("x", F.lit(0.5).alias("n"), F.lit("clerk").alias("job"))
+    encoded = encode(of_table, policy, collect_hierarchies(policy, of_table, None), blocks=False)
+    numbers = ids_are_numbers((of_table, "x"))
+    opened = OpenLinks(policy.linkage, of_links, None)
+    found = collect_links(Scratch(spark, tmp_path), encoded, opened, numbers=numbers)
+    assert sorted(found.links.toArrow().column("record_id").to_pylist()) == ["0", "10", "34"]
+
+
+def test_as_text_column_of_codes_keeps_leading_zeros() -> None:
+    codes = pa.chunked_array([["010", "10.0", None], ["A1", "1e1"]])
+    assert as_text_column(codes, "record_id").to_pylist() == ["010", "10.0", None, "A1", "1e1"]
+    assert as_text_column(codes, "record_id", numbers=True).to_pylist() == ["010", "10", None, "A1", "10"]
 
 
 def test_labels_of_leaves_from_doubles_have_no_decimals(spark: Any) -> None:
