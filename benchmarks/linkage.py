@@ -22,9 +22,9 @@ import numpy.typing as npt
 from benchmarks import case_study
 from benchmarks.case_study import BenchmarkError, Result
 from benchmarks.measure import measure
+from privrisk_spark.extensions.attack.kernels.differences import Difference, LevelDifference, NumberDifference
+from privrisk_spark.extensions.attack.kernels.nearest import SearchedFile
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.linkage.differences import Difference, LevelDifference, NumberDifference
-from privrisk_spark.kernels.linkage.nearest import SearchedFile
 
 RECORDS, COLUMNS = 10_000, 10
 LEAVES = (2, 5, 7, 10, 12, 16, 20, 40, 75, 100)

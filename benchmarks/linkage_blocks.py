@@ -22,15 +22,15 @@ import numpy.typing as npt
 from benchmarks import case_study
 from benchmarks.case_study import BenchmarkError, Result
 from benchmarks.linkage import COLUMNS, LEAVES
+from privrisk_spark.extensions.attack.kernels.agreement import LevelAgreement, LostWeight
+from privrisk_spark.extensions.attack.kernels.blocked import BlockedFile, consistent_blocks, fitting_attributes
+from privrisk_spark.extensions.attack.kernels.differences import Difference, LevelDifference
+from privrisk_spark.extensions.attack.kernels.fellegi_sunter import fitted, started
+from privrisk_spark.extensions.attack.kernels.membership import dealt, dealt_in_blocks
+from privrisk_spark.extensions.attack.kernels.nearest import Linked, SearchedFile
+from privrisk_spark.extensions.attack.kernels.patterns import ComparedFile
+from privrisk_spark.extensions.attack.kernels.recall import drawn_tuples, kept
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.linkage.agreement import LevelAgreement, LostWeight
-from privrisk_spark.kernels.linkage.blocked import BlockedFile, consistent_blocks, fitting_attributes
-from privrisk_spark.kernels.linkage.differences import Difference, LevelDifference
-from privrisk_spark.kernels.linkage.fellegi_sunter import fitted, started
-from privrisk_spark.kernels.linkage.membership import dealt, dealt_in_blocks
-from privrisk_spark.kernels.linkage.nearest import Linked, SearchedFile
-from privrisk_spark.kernels.linkage.patterns import ComparedFile
-from privrisk_spark.kernels.linkage.recall import drawn_tuples, kept
 
 ROWS, SIZES, EXACT = 10_000, 4, 2_000
 COMPARISONS = 10_000

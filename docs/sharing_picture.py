@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from privrisk_spark.reporting.sharing_drawing import network_drawing
+from privrisk_spark.extensions.network.drawing import network_drawing
 
 ROOT = Path(__file__).resolve().parent.parent
 ATTRIBUTES = ("age", "hobby", "city")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from privrisk_spark import errors as errors
     from privrisk_spark.api.assessing import Assessed as Assessed, assess as assess
-    from privrisk_spark.api.attacking import Attacked as Attacked, attack as attack
+    from privrisk_spark.extensions.attack.api import Attacked as Attacked, attack as attack
     from privrisk_spark.api.auditing import Audited as Audited, audit as audit
     from privrisk_spark.api.builders import (
         dates as dates,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from privrisk_spark.api.masking import mask_table as mask_table
     from privrisk_spark.api.policies import Policy as Policy, load as load
     from privrisk_spark.api.releasing import Released as Released, release as release, withdraw as withdraw
-    from privrisk_spark.api.sharing import Shared as Shared, share as share
+    from privrisk_spark.extensions.network.api import Shared as Shared, share as share
     from privrisk_spark.api.suggesting import (
         Suggested as Suggested,
         profile as profile,
@@ -62,7 +62,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "errors": "errors",
     "api.assessing": "Assessed assess",
-    "api.attacking": "Attacked attack",
+    "extensions.attack.api": "Attacked attack",
     "api.auditing": "Audited audit",
     "api.builders": "dates file flat identifier insensitive intervals mask order "
     "quasi_identifier sensitive tree weight",
@@ -74,7 +74,7 @@ _MODULES = {
     "api.masking": "mask_table",
     "api.policies": "Policy load",
     "api.releasing": "Released release withdraw",
-    "api.sharing": "Shared share",
+    "extensions.network.api": "Shared share",
     "api.suggesting": "Suggested profile suggest_policy",
     "api.workspace": "session",
     "results.page": "Page",

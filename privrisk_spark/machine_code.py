@@ -33,27 +33,27 @@ _CONFIG: Any = numba.config
 """Which has its attributes at run time alone."""
 
 SOURCES = {
-    "masking": ("masking/grouping.py", "masking/partners.py", "masking/point_tree.py"),
-    "numeric": ("numeric/min_cut.py",),
+    "masking": ("kernels/masking/grouping.py", "kernels/masking/partners.py", "kernels/masking/point_tree.py"),
+    "numeric": ("kernels/numeric/min_cut.py",),
     "search": (
-        "lattice/lattice.py",
-        "search/row_sets.py",
-        "search/boxes/arrays.py",
-        "search/boxes/bounds.py",
-        "search/boxes/search.py",
+        "kernels/lattice/lattice.py",
+        "kernels/search/row_sets.py",
+        "kernels/search/boxes/arrays.py",
+        "kernels/search/boxes/bounds.py",
+        "kernels/search/boxes/search.py",
     ),
-    "sharing": (
-        "lattice/lattice.py",
-        "search/row_sets.py",
-        "sharing/graph.py",
-        "sharing/level_boxes.py",
-        "sharing/level_search.py",
-        "sharing/pair_lattice.py",
-        "sharing/walking.py",
+    "network": (
+        "kernels/lattice/lattice.py",
+        "kernels/search/row_sets.py",
+        "extensions/network/kernels/graph.py",
+        "extensions/network/kernels/level_boxes.py",
+        "extensions/network/kernels/level_search.py",
+        "extensions/network/kernels/pair_lattice.py",
+        "extensions/network/kernels/walking.py",
     ),
 }
-"""Files, below ``kernels``, of all that the compiled functions of a chapter of the kernels call and read, but for this
-module. Another file makes no chapter's code anew but its own."""
+"""Files of all that the compiled functions of a package of kernels call and read, except this module. A change of
+another file does not compile the functions of the package again."""
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -137,20 +137,18 @@ class BySource(_CacheLocator):
 
 
 def chapter_of(function: Any) -> str | None:
-    """Return the chapter of the kernels in which a function stands; None where it stands in none that has sources."""
-    package, _, inside = function.__module__.partition(".kernels.")
-    chapter = inside.partition(".")[0]
-    return chapter if package == __package__ and chapter in SOURCES else None
+    """Return the key of `SOURCES` in whose package a function is defined, or None."""
+    top, *inside = function.__module__.split(".")
+    return next((part for part in inside if part in SOURCES), None) if top == __package__ else None
 
 
 @functools.cache
 def key(chapter: str | None) -> str:
     """Return what the content of a chapter's `SOURCES`, or of all, is known by: 16 hexadecimal digits."""
     names = SOURCES[chapter] if chapter else sorted({name for some in SOURCES.values() for name in some})
-    kernels, found = resources.files("privrisk_spark.kernels"), hashlib.sha256()
-    sources = {name: kernels.joinpath(*name.split("/")) for name in names}
-    sources["machine_code.py"] = resources.files("privrisk_spark").joinpath("machine_code.py")
-    for name, source in sources.items():
+    package, found = resources.files("privrisk_spark"), hashlib.sha256()
+    for name in (*names, "machine_code.py"):
+        source = package.joinpath(*name.split("/"))
         found.update(f"{name}\0{hashlib.sha256(source.read_bytes()).hexdigest()}\n".encode())
     return found.hexdigest()[:16]
 

@@ -9,13 +9,13 @@ import numpy as np
 from hypothesis import strategies as st
 from strategies import hierarchies
 
+from privrisk_spark.extensions.attack.kernels.agreement import LevelAgreement, LostWeight
+from privrisk_spark.extensions.attack.kernels.differences import LevelDifference, NumberDifference
+from privrisk_spark.extensions.attack.kernels.learned.training import KnownRecords
+from privrisk_spark.extensions.attack.kernels.nearest import SearchedFile
+from privrisk_spark.extensions.attack.kernels.term_frequencies import TermWeight, term_frequencies
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import IntArray
-from privrisk_spark.kernels.linkage.agreement import LevelAgreement, LostWeight
-from privrisk_spark.kernels.linkage.differences import LevelDifference, NumberDifference
-from privrisk_spark.kernels.linkage.learned.training import KnownRecords
-from privrisk_spark.kernels.linkage.nearest import SearchedFile
-from privrisk_spark.kernels.linkage.term_frequencies import TermWeight, term_frequencies
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 

@@ -66,7 +66,7 @@ Held = dict[int, frozenset[Value]]
 def learned_of_individuals(people: Sequence[Held], factor: Fraction) -> list[list[Fraction]]:
     """What is learned of each individual: homogeneity, guess, marginal, external, background, skewness.
 
-    In the order of :data:`privrisk_spark.kernels.linkage.individuals.LEARNED`.
+    In the order of :data:`privrisk_spark.extensions.attack.kernels.individuals.LEARNED`.
     """
     classes = sorted({place for one in people for place in one})
     members = {c: [i for i, one in enumerate(people) if c in one] for c in classes}

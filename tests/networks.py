@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from naive_sharing import Edges
 
-from privrisk_spark.kernels.sharing.graph import Graph
+from privrisk_spark.extensions.network.kernels.graph import Graph
 
 NETWORKS = st.integers(1, 8).flatmap(
     lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=20))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.linkage.learned.aggregates import (
+from privrisk_spark.extensions.attack.kernels.learned.aggregates import (
     Aggregate,
     Bilinear,
     OrderedWeightedAverage,
     WeightedMean,
 )
-from privrisk_spark.kernels.linkage.learned.choquet import ChoquetIntegral
-from privrisk_spark.kernels.linkage.learned.families import Kind
+from privrisk_spark.extensions.attack.kernels.learned.choquet import ChoquetIntegral
+from privrisk_spark.extensions.attack.kernels.learned.families import Kind
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
 
 
 @st.composite

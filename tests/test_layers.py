@@ -19,7 +19,7 @@ PACKAGE = ROOT / "privrisk_spark"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = (
-    ("errors", "claims", "machine_code"),
+    ("errors", "claims", "machine_code", "registry"),
     ("extras",),
     ("kernels", "storage"),
     ("hierarchies",),
@@ -38,6 +38,18 @@ FLOORS = (
 )
 """A package may import itself and what stands on a floor below; packages of one floor know nothing of each other."""
 
+PARTS = {
+    "rules": "policy",
+    "pipeline": "pipelines",
+    "validation": "pipelines",
+    "page": "reporting",
+    "drawing": "reporting",
+}
+"""Modules of an extension that have another name than the package whose floor they share."""
+
+EXTENSIONS: dict[str, set[str]] = {"attack": set(), "network": set()}
+"""The extensions, each with the others that it may import. The core imports none."""
+
 KERNELS = (
     ("arrays",),
     ("numeric",),
@@ -46,7 +58,7 @@ KERNELS = (
     ("counting",),
     ("disclosure",),
     ("search", "classes"),
-    ("recoding", "measures", "dp", "adversary", "linkage", "masking", "sharing"),
+    ("recoding", "measures", "dp", "adversary", "masking"),
     ("as_published",),
 )
 """The same for the chapters of the kernels."""
@@ -146,6 +158,20 @@ def target(one: Import) -> str | None:
     return whole if one.name is not None and whole in NAMES else inside
 
 
+def extension_of(name: str) -> str | None:
+    """Return the extension that a module belongs to; None for the core."""
+    parts = name.split(".")
+    return parts[1] if parts[0] == "extensions" and len(parts) > 1 else None
+
+
+def place_of(name: str) -> list[str]:
+    """Return where a module would be in the core, in parts: the package first."""
+    parts = name.split(".")
+    if extension_of(name) is None or len(parts) < 3:
+        return parts
+    return [PARTS.get(parts[2], parts[2]), *parts[3:]]
+
+
 def floor_of(room: str, floors: tuple[tuple[str, ...], ...]) -> int | None:
     return next((i for i, rooms in enumerate(floors) if room in rooms), None)
 
@@ -159,7 +185,8 @@ def faults_of(name: str, imported: list[Import]) -> Iterator[str]:
         Of the module, below the package; the package itself is "".
     imported : list of Import
     """
-    room, *inner = name.split(".")
+    room, *inner = place_of(name)
+    extension = extension_of(name)
     for one in imported:
         if one.module.startswith("."):
             yield f"{name}: relative import of {one.module}"
@@ -175,14 +202,24 @@ def faults_of(name: str, imported: list[Import]) -> Iterator[str]:
             yield f"{name}: private name {one.module}.{one.name}"
         if not there:  # the package's own names, such as its version
             continue
-        other, *below = there.split(".")
-        mine, theirs = floor_of(room, FLOORS), floor_of(other, FLOORS)
         if not name:  # the package's face takes from its public modules
             continue
+        other, *below = place_of(there)
+        mine, theirs = floor_of(room, FLOORS), floor_of(other, FLOORS)
+        of = extension_of(there)
+        if (
+            of is not None
+            and of != extension
+            and of not in EXTENSIONS.get(extension or "", ())
+            and room not in {"cli", "experiments"}
+        ):
+            yield f"{name}: {there} is of an extension"
         if mine is None or theirs is None:
             yield f"{name}: {room if mine is None else other} has no floor"
         elif room != other and theirs >= mine:
             yield f"{name}: {there} is not below it"
+        if extension is not None or of is not None:
+            continue
         if room == other == "kernels" and inner and below and inner[0] != below[0]:
             mine, theirs = floor_of(inner[0], KERNELS), floor_of(below[0], KERNELS)
             if mine is None or theirs is None or theirs >= mine:
@@ -242,8 +279,9 @@ def test_there_is_no_circle() -> None:
 
 
 def test_every_room_has_a_floor() -> None:
-    rooms = {name.split(".")[0] for name in NAMES if name}
+    rooms = {place_of(name)[0] for name in NAMES if name and name.count(".") > 0} - {"extensions"}
     assert rooms <= {room for floor in FLOORS for room in floor}
+    assert {extension_of(name) for name in NAMES} == {None, *EXTENSIONS}
     chapters = {name.split(".")[1] for name in NAMES if name.startswith("kernels.")}
     assert chapters <= {room for floor in KERNELS for room in floor}
 
@@ -281,6 +319,16 @@ PLANTED = [
         ("chapters of stages do not meet", f"stages.{one}.any", f"from privrisk_spark.stages.{other} import x")
         for one, other in (("tables", "counting"), ("counting", "tables"), ("publishing", "private"))
     ),
+    *(
+        (f"the core does not import {one}", f"{room}.any", f"import privrisk_spark.extensions.{one}.policy")
+        for one in EXTENSIONS
+        for room in (room for floor in FLOORS for room in floor if room not in {"cli", "experiments"})
+    ),
+    ("no other extension", "extensions.network.api", "import privrisk_spark.extensions.attack.policy"),
+    ("floors of an extension", "extensions.attack.policy", "import privrisk_spark.extensions.attack.stages.blocks"),
+    ("floors under an extension", "extensions.attack.planning.any", "import privrisk_spark.stages.tables.opening"),
+    ("libraries of an extension", "extensions.attack.policy", "import pyspark"),
+    ("kernels of an extension", "extensions.attack.kernels.any", "import os"),
     ("private names stay", "stages.tables.encode", "from privrisk_spark.kernels.numeric.packing import _words"),
     ("no relative import", "kernels.numeric.packing", "from . import distinct"),
     (
@@ -367,7 +415,7 @@ def acts(call: ast.Call) -> bool:
 
 
 def test_spark_acts_only_where_it_can_be_seen() -> None:
-    seen = [path for path in MODULES if name_of(path).split(".")[0] not in ACTING_PACKAGES]
+    seen = [path for path in MODULES if place_of(name_of(path))[0] not in ACTING_PACKAGES]
     spark = [p for p in seen if {"pyspark", "pyarrow"} & {one.split(".")[0] for one in imported_by(p)}]
     assert len(spark) > 50
     assert not [fault for path in spark for fault in hidden_actions(name_of(path), parsed(path))]
@@ -411,7 +459,7 @@ def against_house_rules(name: str, text: str, tree: ast.Module) -> Iterator[str]
         yield f"{name}: few deep modules, but under 500 lines"
     if text and not ast.get_docstring(tree):
         yield f"{name}: no docstring"
-    kernel = name.startswith("kernels.")
+    kernel = place_of(name)[0] == "kernels"
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             if node.attr in {"rdd", "_jvm", "_jsc", "_jdf"}:

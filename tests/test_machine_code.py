@@ -24,8 +24,6 @@ from privrisk_spark import machine_code
 from privrisk_spark.kernels.search.boxes.search import search
 from privrisk_spark.machine_code import SOURCES, chapter_of, compiled, fetch
 
-KERNELS = "privrisk_spark.kernels"
-
 
 def test_the_code_lies_where_the_state_of_all_sources_says() -> None:
     assert os.environ["NUMBA_CACHE_DIR"] == str(kept_for_tests.CACHE)
@@ -64,7 +62,7 @@ def _read_by(function: Dispatcher, known: dict[Dispatcher, set[str]]) -> set[str
 def test_sources_are_all_that_compiled_functions_of_a_chapter_call_and_read() -> None:
     known: dict[Dispatcher, set[str]] = {}
     found: dict[str | None, set[str]] = {}
-    for file in (ROOT / "privrisk_spark" / "kernels").rglob("*.py"):
+    for file in (ROOT / "privrisk_spark").rglob("*.py"):
         if "import compiled" in file.read_text():
             module = importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
             for value in vars(module).values():
@@ -73,7 +71,7 @@ def test_sources_are_all_that_compiled_functions_of_a_chapter_call_and_read() ->
     assert len(known) > 30
     itself = machine_code.__name__
     for chapter, modules in found.items():
-        names = {f"{KERNELS}.{name.removesuffix('.py').replace('/', '.')}" for name in SOURCES[str(chapter)]}
+        names = {f"privrisk_spark.{name.removesuffix('.py').replace('/', '.')}" for name in SOURCES[str(chapter)]}
         assert modules - {itself} == names
     assert found.keys() == SOURCES.keys()
 
@@ -91,7 +89,7 @@ def test_another_source_has_another_key_in_the_chapters_that_read_it(tree: Path)
     fresh, before = machine_code.key.__wrapped__, {chapter: machine_code.key(chapter) for chapter in [*SOURCES, None]}
     assert {chapter: fresh(chapter) for chapter in before} == before
     for name in {name for names in SOURCES.values() for name in names}:
-        changed = tree / "kernels" / name
+        changed = tree / name
         text = changed.read_text()
         changed.write_text(text + "\n")
         others = {chapter for chapter in before if fresh(chapter) != before[chapter]}
@@ -107,8 +105,8 @@ def test_another_way_to_fetch_makes_all_code_anew(tree: Path) -> None:
 
 
 def test_what_a_chapter_compiles_another_does_not_wait_for(tmp_path: Path) -> None:
-    with kept_for_tests.alone(tmp_path, "sharing"), kept_for_tests.alone(tmp_path, "search"):
-        assert {file.name for file in tmp_path.iterdir()} == {"lock-sharing", "lock-search"}
+    with kept_for_tests.alone(tmp_path, "network"), kept_for_tests.alone(tmp_path, "search"):
+        assert {file.name for file in tmp_path.iterdir()} == {"lock-network", "lock-search"}
 
 
 @numba.njit

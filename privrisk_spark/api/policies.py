@@ -182,33 +182,6 @@ def with_frame(policy: written.Policy, given: bool) -> written.Policy:
     return policy
 
 
-def with_edges(policy: written.Policy, given: bool) -> written.Policy:
-    """Return the policy for a run of a given frame of edges, or of the table that it names.
-
-    Parameters
-    ----------
-    policy : privrisk_spark.policy.policy.Policy
-    given : bool
-        Whether there is a frame.
-
-    Raises
-    ------
-    ConfigError
-        If there is neither a frame nor a table.
-    """
-    asked = policy.sharing
-    if asked is None:
-        return policy
-    if given:
-        place: dict[str, Any] = {"path": None, "catalog": GIVEN, "format": "parquet", "options": {}}
-        edges = asked.edges.model_copy(update=place)
-        return policy.model_copy(update={"sharing": asked.model_copy(update={"edges": edges})})
-    if asked.edges.catalog == GIVEN:
-        rule = "the policy names none, so a frame must be given; or write edges={'path': …} or {'catalog': …}"
-        raise ConfigError([Fault("sharing.edges", rule)])
-    return policy
-
-
 def settle_run(policy: written.Policy, run_id: str | None, date: dt.date | None, *, given: bool) -> tuple[str, dt.date]:
     """Return the run id and the business date of a run.
 

@@ -10,7 +10,6 @@ import typer
 
 from privrisk_spark import __version__
 from privrisk_spark.cli.assess import assess
-from privrisk_spark.cli.attack import attack
 from privrisk_spark.cli.audit import audit
 from privrisk_spark.cli.config import config_app
 from privrisk_spark.cli.curves import curves
@@ -23,10 +22,11 @@ from privrisk_spark.cli.ledger import ledger_app
 from privrisk_spark.cli.mask import mask
 from privrisk_spark.cli.printing import echo
 from privrisk_spark.cli.release import release
-from privrisk_spark.cli.share import share
 from privrisk_spark.cli.synthetic import synthesize
 from privrisk_spark.cli.validate import validate
 from privrisk_spark.cli.withdraw import withdraw
+from privrisk_spark.extensions.attack.cli import attack
+from privrisk_spark.extensions.network.cli import share
 
 app = typer.Typer(
     no_args_is_help=True,

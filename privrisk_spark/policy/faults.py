@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 
 from privrisk_spark.errors import Fault, listing, nearest
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.sections import SectionOf, type_of
 from privrisk_spark.policy.variants import Variant
 
 _SECRET_KEYS = frozenset({"key", "url"})
@@ -358,7 +359,8 @@ def _place(loc: Sequence[int | str], document: Any) -> _Place:
 def _variants(annotation: Any) -> list[Any]:
     """Return what a type may be, apart from null."""
     while get_origin(annotation) is Annotated:
-        annotation = get_args(annotation)[0]
+        annotation, *metadata = get_args(annotation)
+        annotation = next((type_of(one.key) for one in metadata if isinstance(one, SectionOf)), annotation)
     if get_origin(annotation) in (Union, types.UnionType):
         found = [bare for arg in get_args(annotation) if arg is not type(None) for bare in _variants(arg)]
         return list(dict.fromkeys(found)) if all(isinstance(bare, type) for bare in found) else found

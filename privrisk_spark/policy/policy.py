@@ -16,7 +16,6 @@ from pydantic import ConfigDict, Discriminator, Field, PrivateAttr, Tag, model_v
 from privrisk_spark.hierarchies.builders import HierarchySpec
 from privrisk_spark.hierarchies.text import PathText
 from privrisk_spark.policy.assessment import AssessPolicy
-from privrisk_spark.policy.attacks import AttackPolicy
 from privrisk_spark.policy.checks import Checks
 from privrisk_spark.policy.contents import contents_of
 from privrisk_spark.policy.decisions import DecisionPolicy
@@ -35,8 +34,8 @@ from privrisk_spark.policy.guarantees import Guarantee, RiskGuarantee
 from privrisk_spark.policy.masking import Mask, Masked
 from privrisk_spark.policy.run import Run
 from privrisk_spark.policy.secrets import FromEnvironment, without_secrets
+from privrisk_spark.policy.sections import Section, SectionOf
 from privrisk_spark.policy.sensitivity import LinearSensitivity, Sensitivity
-from privrisk_spark.policy.sharing import SharingPolicy
 from privrisk_spark.policy.types import (
     NUMBER,
     SORTED,
@@ -362,8 +361,10 @@ class Policy(Part):
     )
     ledger: LedgerPolicy | None = Field(None, description="The privacy budget of the table's releases.")
     assess: AssessPolicy = Field(AssessPolicy(), description="What `privrisk assess` measures.")
-    attack: AttackPolicy | None = Field(None, description="What `privrisk attack` tries.", exclude_if=unsaid)
-    sharing: SharingPolicy | None = Field(
+    attack: Annotated[Section, SectionOf("attack")] | None = Field(
+        None, description="What `privrisk attack` tries.", exclude_if=unsaid
+    )
+    sharing: Annotated[Section, SectionOf("sharing")] | None = Field(
         None,
         description="What `privrisk share` decides of a social network, whose profiles are the table.",
         exclude_if=unsaid,
@@ -485,7 +486,6 @@ class Policy(Part):
         canonical = self.canonical()
         document = json.loads(canonical)
         plain = without_secrets(document, self._given)
-        # A policy that has none keeps the digest of its text.
         text = canonical if plain == document else json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 

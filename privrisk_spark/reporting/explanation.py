@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from privrisk_spark.errors import listing
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.assessment import carried
-from privrisk_spark.planning.attacks import attack_of, beyond, by_splink, in_words
 from privrisk_spark.planning.counting import PlanChoice, explained
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.disclosure import greatest_utility
@@ -49,50 +47,6 @@ def explanation(
         frequent = None if isinstance(plan.mode, OneScheme) else plan.frequent
         lines += scheme_table(policy, hierarchies, schemes, frequent=frequent, crowd=plan.crowd, survival=plan.survival)
         lines.append(f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %")
-    return "\n".join(lines)
-
-
-def attack_explanation(policy: Policy, known: Mapping[str, Hierarchy], *, release: str) -> str:
-    """What an attack will try, as text.
-
-    Parameters
-    ----------
-    policy : Policy
-    known : mapping of quasi-identifier to Hierarchy
-        Those the intruder knows.
-    release : str
-        Title of the protected table.
-    """
-    asked = attack_of(policy)
-    lines = [f"attacked: {release}", f"tried, where they can be: {', '.join(asked.tried)}"]
-    for name, how in in_words(policy).items():
-        of = f" ({leaves_and_levels(name, known[name]).partition(': ')[2]})" if name in known else ""
-        lines.append(f"known column {name}: compared {how}{of}")
-    lines.append(f"records: {100 * asked.intruder.share:g} %")
-    lines.append(
-        f"at most {asked.exact_pairs:,.0f} comparisons of distinct records with distinct rows; {beyond(asked)}"
-    )
-    if "probabilistic" in asked.tried:
-        by = "Splink, on DuckDB" if by_splink(asked) else "our own EM algorithm"
-        lines.append(f"match weights estimated by {by}: {listing(['m', *asked.probabilistic.estimated])}")
-    return "\n".join(lines)
-
-
-def sharing_explanation(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> str:
-    """What will be decided of the members of a network, as text.
-
-    Parameters
-    ----------
-    policy : Policy
-    hierarchies : mapping of quasi-identifier to Hierarchy
-    """
-    from privrisk_spark.planning.sharing import in_words, sharing_of
-
-    asked = sharing_of(policy)
-    lines = [leaves_and_levels(name, hierarchy) for name, hierarchy in hierarchies.items()]
-    lines.append(f"lattice: up to {lattice_size(hierarchies):,} nodes a pair")
-    lines.append(f"pairs: {asked.pairs.kind}")
-    lines.append(f"decided: {in_words(asked)}")
     return "\n".join(lines)
 
 

@@ -44,7 +44,7 @@ def fill(template: str, **values: object) -> str:
     Parameters
     ----------
     template : str
-        Name of a file in ``templates``.
+        Name of a file in ``reporting/templates``, or path of another below the package.
     **values : object
         Text is escaped, but for what is marked as safe. The filter ``shown`` tells any of them to a person.
     """
@@ -75,7 +75,8 @@ def _environment() -> jinja2.Environment:
 
 def _source(name: str) -> str:
     # Read as a resource and not from a directory: the package may be shipped to a cluster as a zip file.
-    return files("privrisk_spark.reporting").joinpath("templates", name).read_text(encoding="utf-8")
+    path = name if "/" in name else f"reporting/templates/{name}"
+    return files("privrisk_spark").joinpath(*path.split("/")).read_text(encoding="utf-8")
 
 
 def _shown(value: object) -> str:

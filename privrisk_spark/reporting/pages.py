@@ -5,51 +5,26 @@ Each function returns a page to be written as UTF-8; it loads nothing and runs n
 
 from __future__ import annotations
 
-from privrisk_spark.reporting.attack_plots import calibration_plot, membership_plot
 from privrisk_spark.reporting.curve_plots import bound_plot, dictionary_plot
 from privrisk_spark.reporting.page_templates import draw_plot, fill
 from privrisk_spark.reporting.report import MEANINGS
-from privrisk_spark.reporting.sharing_plots import attribute_plot, curve_plot
-from privrisk_spark.results.attacks import AttackResult
 from privrisk_spark.results.audit import ALPHA, AuditResult
 from privrisk_spark.results.collection import Collection
 from privrisk_spark.results.composition import QUANTILES, Composition
 from privrisk_spark.results.curves import CurveResult
 from privrisk_spark.results.experiment import ExperimentResult
 from privrisk_spark.results.plots import Panel, Plot, Series
-from privrisk_spark.results.sharing import SharingResult
 
 __all__ = [
-    "render_attack",
     "render_audit",
     "render_collection",
     "render_composition",
     "render_curves",
     "render_experiment",
-    "render_sharing",
 ]
 
 _ROWS = 60
 """Rows of a chart's table, at most; all points are in the CSV file."""
-
-
-def render_attack(result: AttackResult) -> str:
-    """Return an attack as a page, for the trusted zone.
-
-    Parameters
-    ----------
-    result : AttackResult
-    """
-    attacks = [
-        (
-            attack,
-            [(one, draw_plot(calibration_plot(one), prefix=attack.search.key)) for one in attack.calibrations],
-        )
-        for attack in result.attacks
-    ]
-    found = result.membership
-    members = None if found is None else draw_plot(membership_plot(found), prefix="membership")
-    return fill("attack.html.j2", result=result, attacks=attacks, membership=members, meaning=MEANINGS[result.status])
 
 
 def render_audit(result: AuditResult) -> str:
@@ -117,25 +92,6 @@ def render_experiment(result: ExperimentResult) -> str:
         for same in result.findings.plots
     ]
     return fill("experiment.html.j2", result=result, findings=result.findings, sections=sections)
-
-
-def render_sharing(result: SharingResult) -> str:
-    """Return what members of a network show each other as a page, for the trusted zone.
-
-    Parameters
-    ----------
-    result : SharingResult
-    """
-    return fill(
-        "sharing.html.j2",
-        result=result,
-        rows=(*result.relations, result.whole),
-        reasons=list(result.whole.outcomes),
-        names=[one.name for one in result.whole.attributes],
-        meaning=MEANINGS[result.status],
-        attributes_svg=draw_plot(attribute_plot(result), prefix="attributes") if result.relations else None,
-        curve_svg=draw_plot(curve_plot(result), prefix="curve") if result.curve else None,
-    )
 
 
 def cells_plot(result: AuditResult) -> Plot:

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import linkage
 from benchmarks.case_study import BenchmarkError
-from privrisk_spark.kernels.linkage.nearest import Linked, SearchedFile
+from privrisk_spark.extensions.attack.kernels.nearest import Linked, SearchedFile
 
 
 def test_kernels_and_floors_find_the_same() -> None:

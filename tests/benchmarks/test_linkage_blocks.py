@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import linkage_blocks
 from benchmarks.case_study import BenchmarkError
-from privrisk_spark.kernels.linkage.blocked import BlockedFile
+from privrisk_spark.extensions.attack.kernels.blocked import BlockedFile
 
 
 def test_every_search_is_measured_at_every_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,7 +192,7 @@ def test_a_terminal_shows_progress_and_ctrl_c_ends_the_process(small: Path, tmp_
 
 UNNEEDED = (
     "altair", "dp_accounting", "great_expectations", "privrisk_spark.kernels.dp.audit",
-    "privrisk_spark.planning.sharing", "scipy.optimize", "scipy.stats", "sklearn", "sqlalchemy",
+    "privrisk_spark.extensions.network.planning", "scipy.optimize", "scipy.stats", "sklearn", "sqlalchemy",
 )  # fmt: skip
 """Modules that a release by risk without a ledger never imports, its report included."""
 

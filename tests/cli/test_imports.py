@@ -25,14 +25,17 @@ atexit.register(lambda: open(os.environ["IMPORTED"], "w").write(json.dumps(sorte
 OF_SOME = {
     "great_expectations", "dp_accounting", "sqlalchemy", "deltalake", "pyiceberg", "obstore", "sklearn", "splink",
     "duckdb", "scipy.optimize", "scipy.stats", "rapidfuzz", "privrisk_spark.experiments", "privrisk_spark.audit.trials",
-    "privrisk_spark.pipelines.share",
+    "privrisk_spark.extensions.network.pipeline",
 }  # fmt: skip
 """Modules that no usual run needs."""
 
 COMMANDS = {
     "release": (["release", "{policy}"], {"numba", "privrisk_spark.pipelines.release.private"}),
-    "validate": (["validate", "{policy}"], {"numba", "privrisk_spark.pipelines.attack.run", "matplotlib"}),
-    "assess": (["assess", "{policy}", "--output", "{root}/found"], {"numba", "privrisk_spark.pipelines.attack.run"}),
+    "validate": (["validate", "{policy}"], {"numba", "privrisk_spark.extensions.attack.pipeline.run", "matplotlib"}),
+    "assess": (
+        ["assess", "{policy}", "--output", "{root}/found"],
+        {"numba", "privrisk_spark.extensions.attack.pipeline.run"},
+    ),
     "attack": (["attack", "{policy}", "--output", "{root}/found"], {"privrisk_spark.pipelines.release.private"}),
     "init": (["init", "{root}/table.csv", "--out", "{root}/first"], {"numba", "privrisk_spark.pipelines.release.run"}),
     "config": (["config", "schema"], {"pyspark", "pyarrow", "pandas", "scipy", "matplotlib", "numba"}),

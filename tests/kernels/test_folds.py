@@ -21,12 +21,14 @@ from hypothesis import strategies as st
 
 import privrisk_spark
 from privrisk_spark.errors import InternalError
+from privrisk_spark.extensions.attack.kernels.patterns import PatternCounts
+from privrisk_spark.extensions.network.kernels.access import Entries
+from privrisk_spark.extensions.network.kernels.access_tasks import Amounts, Search
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.criteria import ALPHA, DELTA_DISCLOSURE, ENTROPY_DIVERSITY, K_ANONYMITY
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.classes.tally import ClassTally, JointTally
-from privrisk_spark.kernels.linkage.patterns import PatternCounts
 from privrisk_spark.kernels.masking.covariance import CrossMoments
 from privrisk_spark.kernels.measures.classification import ClassificationTally
 from privrisk_spark.kernels.measures.divergence import DivergenceTally, LeafCounts
@@ -43,8 +45,6 @@ from privrisk_spark.kernels.numeric.bins import BinCounts
 from privrisk_spark.kernels.numeric.exact_sums import ExactMean
 from privrisk_spark.kernels.numeric.fold import Fold, folded, folded_dicts
 from privrisk_spark.kernels.numeric.moments import Moments
-from privrisk_spark.kernels.sharing.access import Entries
-from privrisk_spark.kernels.sharing.access_tasks import Amounts, Search
 from privrisk_spark.stages.assessing.tallies import ClassMeasures, Released, Sensitive, Tallies
 
 Item = tuple[Any, ...]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from privrisk_spark.extensions.attack.results.attacks import AttackResult
 from privrisk_spark.results.assessment import Assessment, Measured, Subject, judged
-from privrisk_spark.results.attacks import AttackResult
 
 
 def subject(name: str, *values: tuple[str, float | None, dict[str, object]]) -> Subject:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from privrisk_spark.kernels.linkage.evidence import Found
+from privrisk_spark.extensions.attack.kernels.evidence import Found
 from privrisk_spark.reporting.numbers import percent
 from privrisk_spark.results.experiment import Claim, held
 

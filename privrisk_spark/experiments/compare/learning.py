@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
+from privrisk_spark.extensions.attack.kernels.evidence import Found, found
+from privrisk_spark.extensions.attack.kernels.learned.fitting import Limits, fit
+from privrisk_spark.extensions.attack.kernels.learned.training import KnownRecords, found_by
+from privrisk_spark.extensions.attack.kernels.nearest import SearchedFile
 from privrisk_spark.kernels.arrays import IntArray, LongArray
-from privrisk_spark.kernels.linkage.evidence import Found, found
-from privrisk_spark.kernels.linkage.learned.fitting import Limits, fit
-from privrisk_spark.kernels.linkage.learned.training import KnownRecords, found_by
-from privrisk_spark.kernels.linkage.nearest import SearchedFile
 
 TRAINING = 100
 """People learned from."""

@@ -14,12 +14,12 @@ from privrisk_spark.experiments.compare.learning import TRAINING, others_found
 from privrisk_spark.experiments.compare.protecting import Protected
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.recoding.algorithms import leaves_under
-from privrisk_spark.kernels.linkage.agreement import LevelAgreement, LostWeight
-from privrisk_spark.kernels.linkage.differences import Difference, LevelDifference, Reading
-from privrisk_spark.kernels.linkage.evidence import Found, found
-from privrisk_spark.kernels.linkage.fellegi_sunter import fitted, started
-from privrisk_spark.kernels.linkage.nearest import SearchedFile
-from privrisk_spark.kernels.linkage.patterns import ComparedFile
+from privrisk_spark.extensions.attack.kernels.agreement import LevelAgreement, LostWeight
+from privrisk_spark.extensions.attack.kernels.differences import Difference, LevelDifference, Reading
+from privrisk_spark.extensions.attack.kernels.evidence import Found, found
+from privrisk_spark.extensions.attack.kernels.fellegi_sunter import fitted, started
+from privrisk_spark.extensions.attack.kernels.nearest import SearchedFile
+from privrisk_spark.extensions.attack.kernels.patterns import ComparedFile
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
 FloatArray = npt.NDArray[np.float64]

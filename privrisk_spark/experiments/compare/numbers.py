@@ -13,11 +13,11 @@ import numpy as np
 
 from privrisk_spark.experiments.compare.learning import others_found
 from privrisk_spark.experiments.compare.masking import Masked
+from privrisk_spark.extensions.attack.kernels.differences import NumberDifference
+from privrisk_spark.extensions.attack.kernels.evidence import Found, found
+from privrisk_spark.extensions.attack.kernels.nearest import SearchedFile
+from privrisk_spark.extensions.attack.kernels.points import Points, tie
 from privrisk_spark.kernels.arrays import FloatArray, IntArray
-from privrisk_spark.kernels.linkage.differences import NumberDifference
-from privrisk_spark.kernels.linkage.evidence import Found, found
-from privrisk_spark.kernels.linkage.nearest import SearchedFile
-from privrisk_spark.kernels.linkage.points import Points, tie
 
 _FLAT = 1e-10
 """Of the largest eigenvalue of the correlations: directions of less say nothing but rounding."""

@@ -9,7 +9,7 @@ from privrisk_spark.experiments.compare.claims import claims
 from privrisk_spark.experiments.compare.learning import TRAINING
 from privrisk_spark.experiments.compare.plots import map_of_rows, of_attacks, risk_utility_map
 from privrisk_spark.experiments.sizes import size
-from privrisk_spark.kernels.linkage.evidence import Found
+from privrisk_spark.extensions.attack.kernels.evidence import Found
 from privrisk_spark.results.experiment import Claim, Findings, Listing, Remark, plain
 from privrisk_spark.results.plots import Plot
 

@@ -17,8 +17,7 @@ import scipy
 
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
 from privrisk_spark.experiments.generated.network import SocialNetwork
-from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
-from privrisk_spark.kernels.sharing.diffusion import (
+from privrisk_spark.extensions.network.kernels.diffusion import (
     UNIT_BITS,
     Leak,
     Series,
@@ -30,7 +29,8 @@ from privrisk_spark.kernels.sharing.diffusion import (
     unit_weights,
     weighted,
 )
-from privrisk_spark.kernels.sharing.graph import Graph
+from privrisk_spark.extensions.network.kernels.graph import Graph
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 
 LEAKS: tuple[Leak, ...] = get_args(Leak)
 WHOLE, EGO, INTEGERS, DENSE = "whole graph", "ego network", "integers, as in tasks", "dense exponential"

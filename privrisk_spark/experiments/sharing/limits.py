@@ -15,8 +15,7 @@ from privrisk_spark.errors import InternalError
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
 from privrisk_spark.experiments.sharing.aggregate import shares_shown
 from privrisk_spark.experiments.sharing.sample import Sample
-from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.kernels.sharing.access import (
+from privrisk_spark.extensions.network.kernels.access import (
     Access,
     Entries,
     Problem,
@@ -26,8 +25,9 @@ from privrisk_spark.kernels.sharing.access import (
     least_loss,
     most_utility,
 )
-from privrisk_spark.kernels.sharing.connection import parts_of
-from privrisk_spark.kernels.sharing.trust import Exposure
+from privrisk_spark.extensions.network.kernels.connection import parts_of
+from privrisk_spark.extensions.network.kernels.trust import Exposure
+from privrisk_spark.kernels.arrays import FloatArray
 
 SHARES = tuple(round(0.05 * i, 2) for i in range(1, 20))
 """Limits, as shares of all loss and of all utility."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from privrisk_spark.experiments.sharing.aggregate import CONSISTENCIES, FEW, SMALL, TRADE_OFF, single
 from privrisk_spark.experiments.sharing.sample import Sample
+from privrisk_spark.extensions.network.kernels.modified_aggregate import Consistency, Pairs
 from privrisk_spark.kernels.arrays import FloatArray, LevelArray, LongArray
-from privrisk_spark.kernels.sharing.modified_aggregate import Consistency, Pairs
 
 
 @dataclass(frozen=True)

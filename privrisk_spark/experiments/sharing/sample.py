@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
 from privrisk_spark.experiments.generated.network import SocialNetwork
+from privrisk_spark.extensions.network.kernels.graph import Graph
+from privrisk_spark.extensions.network.kernels.modified_aggregate import Pairs
+from privrisk_spark.extensions.network.stages.modified_aggregate import by_level
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LevelArray, LongArray
-from privrisk_spark.kernels.sharing.graph import Graph
-from privrisk_spark.kernels.sharing.modified_aggregate import Pairs
-from privrisk_spark.stages.sharing.modified_aggregate import by_level
 
 COSTS = 10
 """Different sensitivities of a level."""

@@ -16,10 +16,16 @@ import numpy as np
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
 from privrisk_spark.experiments.sharing.limits import SHARES, entries_of, totals
 from privrisk_spark.experiments.sharing.sample import Sample
+from privrisk_spark.extensions.network.kernels.access import Entries, lagrangian, least_loss
+from privrisk_spark.extensions.network.kernels.diffusion import Series
+from privrisk_spark.extensions.network.kernels.trust import (
+    Exposure,
+    Rule,
+    propagated_trust,
+    trust_by_likeness,
+    trust_by_rules,
+)
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LevelArray, LongArray
-from privrisk_spark.kernels.sharing.access import Entries, lagrangian, least_loss
-from privrisk_spark.kernels.sharing.diffusion import Series
-from privrisk_spark.kernels.sharing.trust import Exposure, Rule, propagated_trust, trust_by_likeness, trust_by_rules
 
 CRITERIA = (
     ("social network", 21), ("sensitive information", 5), ("prior knowledge of a user", 62),

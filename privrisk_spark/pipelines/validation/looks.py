@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from privrisk_spark.planning.readings import readings_of
 from privrisk_spark.policy.dictionaries import DictionaryTable, Table
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.validation import Coverage, Job, Look, Validation
+from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.stages.tables.completeness import collect_files_read
 from privrisk_spark.stages.tables.coverage import Held, collect_coverage
 from privrisk_spark.stages.tables.opening import (
@@ -321,3 +322,22 @@ def look_at_source(
         collect_files_read(spark, table, frame, key=key)
         looks.saw(key, f"{len(frame.columns)} columns")
     return frame
+
+
+def look_at_output(
+    looks: Looks, policy: Policy, output: str | None, check: Callable[[Policy, str], ResultPlace]
+) -> None:
+    """Look at where findings would be written, if it is given.
+
+    Parameters
+    ----------
+    looks : Looks
+    policy : Policy
+    output : str or None
+    check : callable
+        Returns the place, or raises.
+    """
+    if output is not None:
+        with looks.at("--output"):
+            check(policy, output).check_writable()
+            looks.saw("--output", "can be written")

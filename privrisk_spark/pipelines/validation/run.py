@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.pipelines.validation.looks import Looks
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.registry import EXTENSIONS
 from privrisk_spark.results.validation import Job, Validation
 
 
@@ -102,9 +103,8 @@ def _looked(
 
         possible = not faults
         return looks, look_at_release(looks, spark, policy, run_id=run_id, date=date, table=table, possible=possible)
-    from privrisk_spark.pipelines.validation import others
-
     if job == "assess":
-        return looks, others.look_at_assessment(looks, spark, policy, table=table, output=output)
-    look = others.look_at_attack if job == "attack" else others.look_at_sharing
+        from privrisk_spark.pipelines.validation.assess import look_at_assessment as look
+    else:
+        look = next(one for one in EXTENSIONS if one.job == job).load("validation", "look")
     return looks, look(looks, spark, policy, table=table, output=output)

@@ -22,7 +22,6 @@ from privrisk_spark.policy.private import DpGuarantee, PublicDp
 from privrisk_spark.policy.rules.anonymity import impossible_anonymity
 from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
-from privrisk_spark.policy.rules.attacks import impossible_attack
 from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
 from privrisk_spark.policy.rules.history import impossible_history
 from privrisk_spark.policy.rules.masking import impossible_masking, impossible_masks
@@ -34,7 +33,7 @@ from privrisk_spark.policy.rules.places import (
     impossible_targets,
 )
 from privrisk_spark.policy.rules.private import impossible_dp
-from privrisk_spark.policy.rules.sharing import impossible_sharing, weighed_columns
+from privrisk_spark.policy.sections import sections_of
 from privrisk_spark.policy.sensitivity import (
     InteractionSensitivity,
     LinearSensitivity,
@@ -43,6 +42,7 @@ from privrisk_spark.policy.sensitivity import (
     WeighedSensitivity,
 )
 from privrisk_spark.policy.values import Reading
+from privrisk_spark.registry import EXTENSIONS
 
 
 def impossible(policy: Policy, *, releasing: bool = True, partial: bool = False) -> Iterable[Fault]:
@@ -60,6 +60,13 @@ def impossible(policy: Policy, *, releasing: bool = True, partial: bool = False)
     for rule in (*_RULES, *(of_release if releasing else ())):
         with suppress(AttributeError) if partial else nullcontext():
             yield from rule(policy)
+
+
+def _impossible_sections(policy: Policy) -> Iterable[Fault]:
+    """Yield the faults of sections that extensions declare."""
+    for one in EXTENSIONS:
+        if one.section in sections_of(policy):
+            yield from one.load("rules", "find_faults")(policy)
 
 
 def _impossible_checks(policy: Policy) -> Iterable[Fault]:
@@ -229,7 +236,11 @@ def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
         if not isinstance(policy.columns.get(name), WeightColumn):
             hint = "" if name in policy.columns else nearest(name, list(policy.columns))
             yield Fault(path, f"'{name}' must be mentioned under columns with the role 'weight'{hint}")
-    used = {*policy.weight_columns, policy.table.weight, *weighed_columns(policy).values()}
+    used = {
+        *policy.weight_columns,
+        policy.table.weight,
+        *(name for part in sections_of(policy).values() for name in part.weight_columns),
+    }
     for name, column in policy.columns.items():
         if isinstance(column, WeightColumn) and name not in used:
             yield Fault(
@@ -419,8 +430,7 @@ _RULES: tuple[Callable[[Policy], Iterable[Fault]], ...] = (
     impossible_scratch,
     impossible_targets,
     impossible_assessment,
-    impossible_attack,
-    impossible_sharing,
+    _impossible_sections,
     _impossible_completeness,
     _impossible_checks,
     _impossible_decision,

@@ -24,10 +24,10 @@ from privrisk_spark.experiments.compare.results import CompareSizes, Tried, pare
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
 from privrisk_spark.experiments.generated.numeric import NumericTable
+from privrisk_spark.extensions.attack.kernels.evidence import Found
+from privrisk_spark.extensions.attack.kernels.learned.fitting import Limits, fit
+from privrisk_spark.extensions.attack.kernels.learned.training import KnownRecords, found_by
 from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.kernels.linkage.evidence import Found
-from privrisk_spark.kernels.linkage.learned.fitting import Limits, fit
-from privrisk_spark.kernels.linkage.learned.training import KnownRecords, found_by
 
 pytestmark = pytest.mark.usefixtures("no_charts")
 

@@ -28,8 +28,8 @@ from privrisk_spark.experiments.sharing.aggregate import (
     traded_off,
 )
 from privrisk_spark.experiments.sharing.sample import Sample, samples
-from privrisk_spark.kernels.sharing.graph import Graph
-from privrisk_spark.kernels.sharing.modified_aggregate import Shown, modified_aggregate
+from privrisk_spark.extensions.network.kernels.graph import Graph
+from privrisk_spark.extensions.network.kernels.modified_aggregate import Shown, modified_aggregate
 
 ((_, SAMPLE),) = samples(300, (4,), 25, 5)
 RUNS = {(one.method, one.consistency): one for one in runs(4, SAMPLE)}

@@ -21,8 +21,8 @@ from privrisk_spark.experiments.sharing.diffusing import (
     leak_matrix,
     small_network,
 )
-from privrisk_spark.kernels.sharing.diffusion import Leak
-from privrisk_spark.kernels.sharing.graph import Graph
+from privrisk_spark.extensions.network.kernels.diffusion import Leak
+from privrisk_spark.extensions.network.kernels.graph import Graph
 
 
 @pytest.mark.parametrize("leak", ["laplacian", "stochastic"])

@@ -9,8 +9,8 @@ from privrisk_spark.errors import InternalError
 from privrisk_spark.experiments.sharing import limits
 from privrisk_spark.experiments.sharing.limits import access_control, entries_of, quantiles, totals
 from privrisk_spark.experiments.sharing.sample import befriended, mixed
-from privrisk_spark.kernels.sharing.access import Entries, lagrangian
-from privrisk_spark.kernels.sharing.trust import Exposure
+from privrisk_spark.extensions.network.kernels.access import Entries, lagrangian
+from privrisk_spark.extensions.network.kernels.trust import Exposure
 
 SAMPLE, FRIENDS = mixed(150, 4, 40, 2), befriended(60, 3, 2)
 FOUND = access_control(SAMPLE, FRIENDS)

@@ -9,9 +9,9 @@ import pytest
 
 from privrisk_spark.experiments.generated.network import SocialNetwork
 from privrisk_spark.experiments.sharing.sample import Profiles, Sample, befriended, evenly, graph_of, mixed, walked
+from privrisk_spark.extensions.network.kernels.graph import Graph
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.sharing.graph import Graph
 from privrisk_spark.policy.reading import parse
 
 NET = SocialNetwork(120, 5, seed=3, heights=(1, 4))

@@ -27,9 +27,9 @@ from privrisk_spark.experiments.sharing.trusting import (
     stated_by,
     trusts,
 )
-from privrisk_spark.kernels.sharing.access import lagrangian
-from privrisk_spark.kernels.sharing.graph import Graph
-from privrisk_spark.kernels.sharing.trust import Exposure
+from privrisk_spark.extensions.network.kernels.access import lagrangian
+from privrisk_spark.extensions.network.kernels.graph import Graph
+from privrisk_spark.extensions.network.kernels.trust import Exposure
 
 EDGES = [(0, 1), (1, 2), (3, 4)]
 GRAPH = Graph.of_edges(6, *(np.array([edge[end] for edge in EDGES], np.int32) for end in (0, 1)))

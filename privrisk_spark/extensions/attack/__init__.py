@@ -1,0 +1,1 @@
+"""Attacks on a release: links, inference, membership and learned distances."""

@@ -1,0 +1,1 @@
+"""What an attack asks for, planned; and its findings."""

@@ -1,0 +1,105 @@
+"""What an intruder has found by distances that he learned from true pairs."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from privrisk_spark.extensions.attack.kernels.evidence import Found
+from privrisk_spark.extensions.attack.kernels.learned.fitting import Learned
+from privrisk_spark.extensions.attack.planning.attacks import known_columns
+from privrisk_spark.extensions.attack.planning.findings import ATTACKS
+from privrisk_spark.extensions.attack.results.attacks import Attack
+from privrisk_spark.extensions.attack.results.inferences import LearnedDistance, RightRows, Search
+from privrisk_spark.policy.policy import Policy
+
+
+class HeldOutRows(Protocol):
+    """Records of persons who were held out."""
+
+    @property
+    def linked(self) -> int:
+        """All of them."""
+
+    @property
+    def right(self) -> float:
+        """Those linked to a row of the same person."""
+
+    @property
+    def guess(self) -> float:
+        """Share of the persons found by who draws a row for each."""
+
+
+class FittedDistance(Protocol):
+    """A learned distance, and whom it finds beside the standard weights."""
+
+    @property
+    def learned(self) -> Learned:
+        """What was learned."""
+
+    @property
+    def training_standard(self) -> Found:
+        """Of the people it was learned from, by the standard weights."""
+
+    @property
+    def training(self) -> Found:
+        """Likewise, by what was learned."""
+
+    @property
+    def held_out_standard(self) -> Found:
+        """Of the others, by the standard weights."""
+
+    @property
+    def held_out(self) -> Found:
+        """Likewise, by what was learned."""
+
+    @property
+    def rows(self) -> HeldOutRows | None:
+        """Records of those held out, where they are persons."""
+
+
+LEARNED = {
+    "weighted_mean": "weights of the columns",
+    "ordered_weighted_average": "weights of the sorted differences",
+    "bilinear": "a bilinear form of the differences",
+    "choquet": "a measure of sets of columns (Choquet integral)",
+}
+"""What is learned, in words."""
+
+
+def learned_distance(policy: Policy, fitted: FittedDistance) -> LearnedDistance:
+    """Say what was learned, by the names of the columns."""
+    one = fitted.learned
+    kept = ", which are the standard ones, as nothing better was found" if one.fell_back else ""
+    return LearnedDistance(
+        search=Search("learned", "person", distance=one.kind),
+        title=f"{ATTACKS['person'][0]}, by {LEARNED[one.kind]} learned from {fitted.training.tried:,} true pairs{kept}",
+        weights=dict(zip(known_columns(policy), one.aggregate.weights_of_columns().tolist(), strict=True)),
+        parameters=one.aggregate.to_dict(),
+        training_standard=fitted.training_standard,
+        training=fitted.training,
+        held_out_standard=fitted.held_out_standard,
+        held_out=fitted.held_out,
+        status=one.status,
+        gap=one.gap,
+        fell_back=one.fell_back,
+        rows=None if fitted.rows is None else RightRows(fitted.rows.linked, fitted.rows.right, fitted.rows.guess),
+    )
+
+
+def by_learned(one: LearnedDistance, rows: int, distinct: int) -> Attack:
+    """Attack by a learned distance: what it finds of the people it was not learned from."""
+    held_out = one.held_out
+    # Those who are not in the table are in neither sample.
+    return Attack(
+        one.search,
+        one.title,
+        ATTACKS["person"][1],
+        rows,
+        distinct,
+        held_out,
+        0,
+        float(held_out.tried),
+        (),
+        (),
+        one.rows,
+    )

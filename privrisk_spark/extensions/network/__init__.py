@@ -1,0 +1,1 @@
+"""Sharing in social networks: whom a member shows which attributes."""
