@@ -25,10 +25,10 @@ USUAL = {
 
 def described(spark: SparkSession, name: str) -> list[dict[str, Any]]:
     """What a manifest lists of a table of this session's catalog, and how a budget account and an output know it."""
-    from privrisk_spark.engine.sources import files_only_spark_knows, files_read
     from privrisk_spark.policy.policy import ReleaseTable
-    from privrisk_spark.stages.tables.completeness import collect_files_read
-    from privrisk_spark.stages.tables.opening import read
+    from privrisk_spark.tables.completeness import collect_files_read
+    from privrisk_spark.tables.opening import read
+    from privrisk_spark.tables.sources import files_only_spark_knows, files_read
 
     table = ReleaseTable(catalog=name)
     frame = read(spark, table, key="table", private=True)

@@ -24,9 +24,9 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
-from privrisk_spark.engine.lake_tables import lake_frame
 from privrisk_spark.storage.lakes.opening import open_snapshot
 from privrisk_spark.storage.lakes.snapshot import Asked
+from privrisk_spark.tables.lake_tables import lake_frame
 
 PLACE = Path(os.environ.get("PRIVRISK_CONNECTORS", Path(sys.prefix, "connectors")))
 """Where ``make .venv/connectors`` puts them."""

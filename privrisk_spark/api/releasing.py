@@ -73,7 +73,7 @@ class Released(Closeable):
     @cached_property
     def data(self) -> DataFrame:
         """The released rows."""
-        from privrisk_spark.engine.released import Partitions, read_published
+        from privrisk_spark.tables.released import Partitions, read_published
 
         published, key = Partitions.of_manifest(self.manifest), "output.path"
         return opened(
@@ -90,8 +90,8 @@ class Released(Closeable):
         """
         if self.vault_report is None:
             return None
-        from privrisk_spark.engine.released import parts_at
         from privrisk_spark.storage.locations import locate
+        from privrisk_spark.tables.released import parts_at
 
         decisions = locate(str(self.vault), key="output.vault").below("decisions")
         return opened(self.private, self.spark, lambda: parts_at(self.spark, decisions))

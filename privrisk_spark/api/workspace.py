@@ -126,7 +126,7 @@ def opened_parts(private: PrivateDirectory | None, spark: SparkSession, place: P
     name : str
         Of the directory.
     """
-    from privrisk_spark.engine.released import parts_at
+    from privrisk_spark.tables.released import parts_at
 
     return opened(private, spark, lambda: parts_at(spark, locate(str(place), key="output").below(name)))
 

@@ -40,7 +40,7 @@ from privrisk_spark.policy.policy import Insensitive, Policy, RiskPolicy
 from privrisk_spark.stages.deciding.decide import released_tuples
 from privrisk_spark.stages.private import admission, crowds, release_keys, sampling
 from privrisk_spark.stages.private.scheme_cells import collect_cells
-from privrisk_spark.stages.tables.encode import encode
+from privrisk_spark.tables.encode import encode
 
 Attempts = Literal["once", "twice", "failing"]
 """How often a task does its work: once; twice, what it wrote the first time being left behind, as by a speculative or

@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from privrisk_spark.engine.fingerprints import one_chunk
-from privrisk_spark.engine.number_texts import is_spelled
+from privrisk_spark.engine.number_texts import as_texts, is_spelled
 from privrisk_spark.engine.schemas import NULL, UNKNOWN
-from privrisk_spark.engine.sources import as_texts
 from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.errors import HierarchyError
 from privrisk_spark.hierarchies.builders import build

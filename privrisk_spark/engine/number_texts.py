@@ -6,6 +6,7 @@ The embedded engine finds the same digits, and writes ``10000000.0``, ``1e-7`` a
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 
 import pyarrow as pa
@@ -169,3 +170,45 @@ def plain_text(text: Column) -> Column:
     written = F.when(power < -30, "0").when(power < 0, small).otherwise(large)
     sign = F.when(F.startswith(text, F.lit("-")), "-").otherwise("")
     return F.when(F.contains(text, F.lit("E")), F.concat(sign, written)).otherwise(text)
+
+
+def column(name: str) -> Column:
+    """Return a column by its exact name, dots and backticks included."""
+    quoted = name.replace("`", "``")
+    return F.col(f"`{quoted}`")
+
+
+def text_of(value: Column, kind: T.DataType) -> Column:
+    """Text of a value of a type, one for equal numbers of all types; NaN is missing."""
+    return number_text(present(value, kind), kind)
+
+
+def present(value: Column, kind: T.DataType) -> Column:
+    """Return a column in which NaN is missing, as :func:`~privrisk_spark.tables.row_groups.without_nan`."""
+    return F.when(~F.isnan(value), value) if isinstance(kind, INEXACT) else value
+
+
+def as_texts(values: pa.Array) -> pa.Array:
+    """Texts of distinct values, as Spark writes them, but one for equal numbers of all types."""
+    if pa.types.is_string(values.type):
+        return values
+    if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
+        return equal_texts(values)
+    texts = values.cast(pa.string())
+    if pa.types.is_date32(values.type):
+        late = pc.greater(values.cast(pa.int32()), _LAST_DAY)
+        texts = pc.if_else(late, pc.binary_join_element_wise("+", texts, ""), texts)
+    return texts
+
+
+_LAST_DAY = (dt.date.max - dt.date(1970, 1, 1)).days
+"""9999-12-31; Spark writes a sign before longer years."""
+
+
+def dictionary_of(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """Distinct values of a column, and the place of each row's value among them (null for a missing one)."""
+    array = values.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # more than one chunk only beyond 2^31 bytes
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], values.type)
+    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    return encoded.dictionary, encoded.indices

@@ -21,8 +21,16 @@ from pyspark.util import is_remote_only
 
 from privrisk_spark.engine.embedded import build_embedded, is_embedded, is_installed
 from privrisk_spark.engine.java_logging import write_configuration
-from privrisk_spark.engine.settings import ENCRYPTION, JOINS, REQUIRED, as_required, check_encryption, encrypts, fixed
-from privrisk_spark.engine.sources import whole_rows_if_parsed
+from privrisk_spark.engine.settings import (
+    ENCRYPTION,
+    JOINS,
+    REQUIRED,
+    as_required,
+    check_encryption,
+    encrypts,
+    fixed,
+    whole_rows_if_parsed,
+)
 from privrisk_spark.errors import ConfigError, Fault, listing
 from privrisk_spark.policy.run import Engine
 from privrisk_spark.storage.directories import is_file

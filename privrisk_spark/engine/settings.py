@@ -24,12 +24,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import urlparse
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.kept_rows import write_to_memory
+from privrisk_spark.engine.number_texts import column
 from privrisk_spark.errors import BusyError, ConfigError, Fault, listing
 
 if TYPE_CHECKING:
@@ -309,3 +312,36 @@ def _value(spark: SparkSession, name: str) -> str | None:
         return spark.conf.get(name)
     except PySparkException:
         return None
+
+
+def whole_rows(frame: DataFrame) -> DataFrame:
+    """Return a frame of which all columns are read for every row, whatever columns a query asks for.
+
+    Spark reads only the columns that a query uses. It drops a malformed line of CSV or JSON (``DROPMALFORMED``) or
+    fails on it (``FAILFAST``) only if it reads the damaged columns. Without this function, the rows of such a table
+    depend on the columns that a stage asks for.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Left as it is if two columns have one name, which is refused later.
+    """
+    names = frame.columns
+    if not names or len(set(names)) < len(names):
+        return frame
+    # The condition is always true, but the optimizer does not know it and keeps all columns. ``coalesce`` ends at the
+    # first value, so of most rows one length is computed.
+    lengths = [F.length(column(name).cast("string")) for name in names]
+    return frame.where(F.coalesce(*lengths, F.lit(0)) >= 0)
+
+
+def whole_rows_if_parsed(frame: DataFrame) -> DataFrame:
+    """Return :func:`whole_rows` of a frame of an unknown reader, unless all its files describe themselves.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Of a catalog, or given by a caller. One that was computed before reads no files any more.
+    """
+    parsed = any(not urlparse(uri).path.endswith((".parquet", ".orc", ".avro")) for uri in frame.inputFiles())
+    return whole_rows(frame) if parsed else frame

@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.number_texts import SPELLED, equal_texts, is_spelled
-from privrisk_spark.engine.sources import as_texts, dictionary_of
+from privrisk_spark.engine.number_texts import SPELLED, as_texts, dictionary_of, equal_texts, is_spelled
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import IntArray
 from privrisk_spark.policy.policy import QuasiIdentifier

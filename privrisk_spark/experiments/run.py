@@ -24,7 +24,7 @@ from privrisk_spark.reporting.pages import render_experiment
 from privrisk_spark.results.experiment import ExperimentResult, Findings, plain
 from privrisk_spark.runs.places import ResultPlace, result_place
 from privrisk_spark.runs.progress import Progress, write_status
-from privrisk_spark.stages.tables.opening import open_table
+from privrisk_spark.tables.opening import open_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

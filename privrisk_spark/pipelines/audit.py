@@ -37,7 +37,7 @@ from privrisk_spark.reporting.pages import render_audit
 from privrisk_spark.results.audit import AuditResult, Findings, Repetition
 from privrisk_spark.runs.places import ResultPlace, result_place
 from privrisk_spark.runs.progress import Progress, write_status
-from privrisk_spark.stages.tables.opening import hierarchies_from_policy
+from privrisk_spark.tables.opening import hierarchies_from_policy
 
 TRIALS = 20_000
 """Trials of each table."""

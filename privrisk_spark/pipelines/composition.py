@@ -32,11 +32,11 @@ from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.deciding.history import Evaluation, measure_disclosed_risk, write_disclosed_risk
-from privrisk_spark.stages.tables.completeness import collect_files_read
-from privrisk_spark.stages.tables.encode import dictionary_rows
-from privrisk_spark.stages.tables.materialize import collect_codes
-from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
-from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.tables.completeness import collect_files_read
+from privrisk_spark.tables.encode import dictionary_rows
+from privrisk_spark.tables.materialize import collect_codes
+from privrisk_spark.tables.opening import collect_hierarchies, open_dictionary, open_table
+from privrisk_spark.tables.tidying import collect_values_read
 
 FILES = ("composition.html", "measures.json", "composition.json")
 

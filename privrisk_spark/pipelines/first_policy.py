@@ -49,9 +49,9 @@ from privrisk_spark.stages.profiling.columns import (
     collect_values,
     simple_columns,
 )
-from privrisk_spark.stages.tables.completeness import collect_files_read
-from privrisk_spark.stages.tables.opening import read
-from privrisk_spark.stages.tables.tidying import tidied
+from privrisk_spark.tables.completeness import collect_files_read
+from privrisk_spark.tables.opening import read
+from privrisk_spark.tables.tidying import tidied
 
 
 @dataclass(frozen=True, eq=False)

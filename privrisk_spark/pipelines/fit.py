@@ -36,10 +36,10 @@ from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.deciding.local import fitted_tree
 from privrisk_spark.stages.deciding.recode import chosen_scheme, collect_problem
 from privrisk_spark.stages.deciding.rules import RuleInputs
-from privrisk_spark.stages.tables.completeness import collect_files_read
-from privrisk_spark.stages.tables.encode import dictionary_rows
-from privrisk_spark.stages.tables.materialize import collect_codes
-from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.tables.completeness import collect_files_read
+from privrisk_spark.tables.encode import dictionary_rows
+from privrisk_spark.tables.materialize import collect_codes
+from privrisk_spark.tables.tidying import collect_values_read
 
 SCHEME = "scheme.json"
 

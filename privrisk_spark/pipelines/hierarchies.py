@@ -15,9 +15,9 @@ from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.readings import readings_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.validation import Coverage
-from privrisk_spark.stages.tables.coverage import Held, collect_coverage, collect_strangers_of
-from privrisk_spark.stages.tables.opening import collect_hierarchies, read, readable
-from privrisk_spark.stages.tables.tidying import tidied
+from privrisk_spark.tables.coverage import Held, collect_coverage, collect_strangers_of
+from privrisk_spark.tables.opening import collect_hierarchies, read, readable
+from privrisk_spark.tables.tidying import tidied
 
 MOST_VALUES = 20
 """Values of a column that are shown, the most frequent ones."""

@@ -10,7 +10,7 @@ from privrisk_spark.kernels.dp.audit import false_alarm
 from privrisk_spark.planning.audit import audit_profile
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.results.audit import ALPHA
-from privrisk_spark.stages.tables.opening import hierarchies_from_policy
+from privrisk_spark.tables.opening import hierarchies_from_policy
 
 
 def test_false_alarms_of_all_comparisons_add_up_to_alpha():

@@ -607,7 +607,7 @@ def test_a_bug_ends_with_3_and_names_a_line_but_no_text(policy: Path, monkeypatc
 @pytest.mark.spark
 def test_the_cost_is_that_of_the_pipeline(tmp_path: Path):
     """What a release reserves, with hierarchies as Spark's stage builds them: digests must agree to the last bit."""
-    table = pytest.importorskip("privrisk_spark.stages.tables.opening")
+    table = pytest.importorskip("privrisk_spark.tables.opening")
     from privrisk_spark.planning.calibration import mechanism
     from privrisk_spark.planning.cost import cost_of
 

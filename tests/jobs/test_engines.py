@@ -19,9 +19,9 @@ from engine_program import MORE, digests
 from product import ROOT
 
 from benchmarks.jobs import JOBS, prepare
-from privrisk_spark.engine.source_files import check_for_embedded
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.tables.source_files import check_for_embedded
 
 ROWS = 3_000
 

@@ -30,7 +30,7 @@ from privrisk_spark.pipelines import curves as job
 from privrisk_spark.planning.dictionaries import axes, map_dictionary
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.policy.reading import load
-from privrisk_spark.stages.tables.opening import hierarchies_from_policy
+from privrisk_spark.tables.opening import hierarchies_from_policy
 
 TABLE = 80
 REGISTER = 300

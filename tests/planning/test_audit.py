@@ -14,7 +14,7 @@ from privrisk_spark.planning.audit_experiments import FILLER, TARGET
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.policy.reading import check_run_id
 from privrisk_spark.runs.keystore import release_key
-from privrisk_spark.stages.tables.opening import hierarchies_from_policy
+from privrisk_spark.tables.opening import hierarchies_from_policy
 
 
 def profile_of(*, entity_id: str | None = None, **guarantee: Any) -> Any:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.sources import text_of
+from privrisk_spark.engine.number_texts import text_of
 from privrisk_spark.errors import InputError
 from privrisk_spark.experiments.generated.registry import OLDEST, RACES, YOUNGEST, Persons, Registry
 

@@ -13,8 +13,8 @@ from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.utility import node_utility
 from privrisk_spark.planning.disclosure import sensitivity
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.stages.tables.materialize import collect_codes
-from privrisk_spark.stages.tables.opening import collect_hierarchies
+from privrisk_spark.tables.materialize import collect_codes
+from privrisk_spark.tables.opening import collect_hierarchies
 
 MOST_NODES = 20_000
 """Largest lattice of a table; of more attributes, the first are taken."""

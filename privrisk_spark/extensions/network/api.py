@@ -136,8 +136,7 @@ def share(
 
     with named():
         from privrisk_spark.engine.session import held
-        from privrisk_spark.engine.settings import fixed
-        from privrisk_spark.engine.sources import whole_rows_if_parsed
+        from privrisk_spark.engine.settings import fixed, whole_rows_if_parsed
         from privrisk_spark.extensions.network import pipeline as pipeline
 
         policy = as_policy(policy, date)

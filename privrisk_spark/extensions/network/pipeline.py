@@ -18,7 +18,6 @@ from privrisk_spark import __version__
 from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
-from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.engine.value_codes import ids_are_numbers
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.extensions.network.kernels.connection import parts_of
@@ -68,11 +67,12 @@ from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
-from privrisk_spark.stages.tables.completeness import collect_files_read
-from privrisk_spark.stages.tables.materialize import collect_codes
-from privrisk_spark.stages.tables.opening import collect_hierarchies, open_table
-from privrisk_spark.stages.tables.opening import read as open_source
-from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.tables.completeness import collect_files_read
+from privrisk_spark.tables.materialize import collect_codes
+from privrisk_spark.tables.opening import collect_hierarchies, open_table
+from privrisk_spark.tables.opening import read as open_source
+from privrisk_spark.tables.sources import files_only_spark_knows
+from privrisk_spark.tables.tidying import collect_values_read
 
 STAGES = 5
 

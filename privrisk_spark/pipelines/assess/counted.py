@@ -25,8 +25,8 @@ from privrisk_spark.stages.assessing.sources import (
     totals,
 )
 from privrisk_spark.stages.counting.dense_sorted import collect_held
-from privrisk_spark.stages.tables.encode import dictionary_rows
 from privrisk_spark.storage.parts import PartDirectory
+from privrisk_spark.tables.encode import dictionary_rows
 
 
 @dataclass(frozen=True, eq=False)

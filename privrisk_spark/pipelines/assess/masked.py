@@ -18,7 +18,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
-from privrisk_spark.engine.sources import column
+from privrisk_spark.engine.number_texts import column
 from privrisk_spark.engine.value_codes import as_text_column, ids_are_numbers
 from privrisk_spark.errors import InputError, SchemaError
 from privrisk_spark.pipelines.assess.opened import Run, open_release
@@ -34,9 +34,9 @@ from privrisk_spark.stages.assessing.numeric_utility import collect_numeric_util
 from privrisk_spark.stages.assessing.pairs import collect_intervals
 from privrisk_spark.stages.assessing.sources import Release
 from privrisk_spark.stages.assessing.values import collect_moments, collect_value_classes, collect_value_predictions
-from privrisk_spark.stages.tables.materialize import Materialized, collect_materialized
-from privrisk_spark.stages.tables.opening import open_table
-from privrisk_spark.stages.tables.tidying import recoded
+from privrisk_spark.tables.materialize import Materialized, collect_materialized
+from privrisk_spark.tables.opening import open_table
+from privrisk_spark.tables.tidying import recoded
 
 PAIRED = ("masked_distance", "mean_shift", "variance_ratio", "rid", "sdid")
 """Measures of a column that need to know which record became which row."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.batches import Scratch
-from privrisk_spark.engine.released import Partitions, read_published
 from privrisk_spark.errors import Fault, InputError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.assessment import POPULATION, RELEASE, narrowed, refuse_other_kind, sets_of
@@ -20,9 +19,10 @@ from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress
 from privrisk_spark.runs.workplace import output_at
 from privrisk_spark.stages.assessing.sources import Release
-from privrisk_spark.stages.tables.completeness import collect_files_read
-from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table, read
-from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.tables.completeness import collect_files_read
+from privrisk_spark.tables.opening import collect_hierarchies, open_dictionary, open_table, read
+from privrisk_spark.tables.released import Partitions, read_published
+from privrisk_spark.tables.tidying import collect_values_read
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,6 @@ from pyspark.sql import DataFrame, SparkSession
 from privrisk_spark import __version__
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
-from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.errors import RefusedError, SchemaError
 from privrisk_spark.extras import require
 from privrisk_spark.pipelines.assess.counted import Counted, Encoded, count_subjects
@@ -51,7 +50,8 @@ from privrisk_spark.results.facts import values_changed
 from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_strangers, collect_vocabularies
-from privrisk_spark.stages.tables.materialize import collect_codes
+from privrisk_spark.tables.materialize import collect_codes
+from privrisk_spark.tables.sources import files_only_spark_knows
 
 STAGES = 9
 

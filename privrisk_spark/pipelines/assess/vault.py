@@ -7,7 +7,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark.engine.released import parts_at
 from privrisk_spark.errors import InputError
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.policy import Policy
@@ -16,6 +15,7 @@ from privrisk_spark.runs.workplace import Workplace, output_at
 from privrisk_spark.stages.assessing.sources import Release
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
+from privrisk_spark.tables.released import parts_at
 
 
 def with_ids(release: Release, decisions: DataFrame, place: Location) -> Release:

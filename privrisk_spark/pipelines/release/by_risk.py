@@ -53,7 +53,7 @@ from privrisk_spark.stages.deciding.history import write_history
 from privrisk_spark.stages.publishing import contracts
 from privrisk_spark.stages.publishing.conditions import measure_conditions
 from privrisk_spark.stages.publishing.files import files_for
-from privrisk_spark.stages.tables.links import collect_links
+from privrisk_spark.tables.links import collect_links
 
 
 @dataclass(frozen=True, eq=False)

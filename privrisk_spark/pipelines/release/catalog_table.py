@@ -14,8 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.failures import list_spark_errors
-from privrisk_spark.engine.released import Partitions, read_published
-from privrisk_spark.engine.sources import quote_identifier
 from privrisk_spark.errors import ConfigError, EngineError, Fault, SchemaError
 from privrisk_spark.pipelines.release.lake_output import list_releases
 from privrisk_spark.policy.policy import Policy
@@ -23,6 +21,8 @@ from privrisk_spark.runs.outputs import Output
 from privrisk_spark.runs.progress import LOGGER
 from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.runs.workplace import Workplace
+from privrisk_spark.tables.released import Partitions, read_published
+from privrisk_spark.tables.sources import quote_identifier
 
 __all__ = ["check_catalog_table", "write_catalog_table"]
 

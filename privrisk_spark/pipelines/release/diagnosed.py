@@ -32,7 +32,7 @@ from privrisk_spark.stages.deciding.sampled import Sampling, trade_off
 from privrisk_spark.stages.diagnostics.bound import BoundFacts, assumed_bound, measure_bound
 from privrisk_spark.stages.diagnostics.crossing import collect_crossings
 from privrisk_spark.stages.diagnostics.linked_risk import collect_linkage, decided_records, enlarged_policy
-from privrisk_spark.stages.tables.encode import dictionary_rows, id_of, identities
+from privrisk_spark.tables.encode import dictionary_rows, id_of, identities
 
 
 def measure_decisions(

@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.fingerprints import collect_frame_digest
-from privrisk_spark.engine.sources import files_read
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.builders import is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -27,12 +26,13 @@ from privrisk_spark.results.facts import FilesRead, ValuesRead
 from privrisk_spark.runs.progress import Progress
 from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.stages.publishing.directories import check_partitions
-from privrisk_spark.stages.tables.arrival import collect_enough_rows
-from privrisk_spark.stages.tables.completeness import collect_files_read
-from privrisk_spark.stages.tables.links import OpenLinks, open_links
-from privrisk_spark.stages.tables.opening import collect_hierarchies, open_dictionary, open_table
-from privrisk_spark.stages.tables.tidying import OpenTable, collect_values_read, recoded
 from privrisk_spark.storage.parts import LocalParts, PartDirectory
+from privrisk_spark.tables.arrival import collect_enough_rows
+from privrisk_spark.tables.completeness import collect_files_read
+from privrisk_spark.tables.links import OpenLinks, open_links
+from privrisk_spark.tables.opening import collect_hierarchies, open_dictionary, open_table
+from privrisk_spark.tables.sources import files_read
+from privrisk_spark.tables.tidying import OpenTable, collect_values_read, recoded
 
 Announce = Callable[[str], object]
 

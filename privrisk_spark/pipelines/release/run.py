@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from privrisk_spark import __version__
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
-from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.pipelines.release.catalog_table import check_catalog_table, write_catalog_table
 from privrisk_spark.pipelines.release.lake_output import check_lake, commit_to_lake, lake_place
 from privrisk_spark.pipelines.release.opened import TABLES, Announce, Run
@@ -26,8 +25,9 @@ from privrisk_spark.policy.private import DpGuarantee, PeeledDp
 from privrisk_spark.runs.progress import LOGGER, Progress, write_status
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
-from privrisk_spark.stages.tables.arrival import awaited, check_arrived
 from privrisk_spark.storage.metrics import write_metrics
+from privrisk_spark.tables.arrival import awaited, check_arrived
+from privrisk_spark.tables.sources import files_only_spark_knows
 
 
 def _by_risk(run: Run) -> dict[str, Any]:

@@ -13,12 +13,8 @@ from pyspark.sql import DataFrame
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, materialized
 from privrisk_spark.engine.chains import path_fingerprints
-from privrisk_spark.engine.csv_tables import collect_csv_header
 from privrisk_spark.engine.decided import Decide
 from privrisk_spark.engine.formulas import quoted_names
-from privrisk_spark.engine.released import Partitions, no_rows, read_back, read_csv_parts
-from privrisk_spark.engine.row_groups import Wanted
-from privrisk_spark.engine.sources import scan, scan_parts
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.planning.history import key_to_remember
@@ -54,6 +50,10 @@ from privrisk_spark.stages.publishing.row_order import ordered
 from privrisk_spark.stages.publishing.uniqueness import measure_unique_persons
 from privrisk_spark.storage.directories import make
 from privrisk_spark.storage.parts import LocalParts
+from privrisk_spark.tables.csv_tables import collect_csv_header
+from privrisk_spark.tables.released import Partitions, no_rows, read_back, read_csv_parts
+from privrisk_spark.tables.row_groups import Wanted
+from privrisk_spark.tables.sources import scan, scan_parts
 
 
 @dataclass(frozen=True, eq=False)

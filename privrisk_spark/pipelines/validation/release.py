@@ -8,7 +8,6 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
-from privrisk_spark.engine.sources import files_only_spark_knows, files_read
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.pipelines.release.catalog_table import check_catalog_table
 from privrisk_spark.pipelines.release.lake_output import check_lake, lake_place
@@ -43,9 +42,10 @@ from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
 from privrisk_spark.stages.masking.numbers import check_types
 from privrisk_spark.stages.publishing.directories import check_partitions
-from privrisk_spark.stages.tables.links import open_links
-from privrisk_spark.stages.tables.tidying import recoded
 from privrisk_spark.storage.permissions import check_usable
+from privrisk_spark.tables.links import open_links
+from privrisk_spark.tables.sources import files_only_spark_knows, files_read
+from privrisk_spark.tables.tidying import recoded
 
 
 def look_at_release(

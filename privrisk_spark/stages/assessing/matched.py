@@ -19,8 +19,8 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, materialized, report, write_ipc
 from privrisk_spark.engine.fingerprints import fingerprints
+from privrisk_spark.engine.number_texts import dictionary_of
 from privrisk_spark.engine.slices import dealt, read_slices
-from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import WordArray
 from privrisk_spark.stages.assessing.classes import Layout

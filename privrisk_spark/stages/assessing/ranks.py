@@ -22,9 +22,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, read_ipc, report, write_ipc
-from privrisk_spark.engine.number_texts import as_double
+from privrisk_spark.engine.number_texts import as_double, column
 from privrisk_spark.engine.schemas import N_ROWS
-from privrisk_spark.engine.sources import column
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.kernels.measures.interval_disclosure import (
     Deviation,

@@ -15,9 +15,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.number_texts import SPELLED, equal_texts
-from privrisk_spark.engine.row_groups import Wanted
-from privrisk_spark.engine.sources import as_texts, dictionary_of, scan
+from privrisk_spark.engine.number_texts import SPELLED, as_texts, dictionary_of, equal_texts
 from privrisk_spark.engine.value_codes import ValueCodes, as_text_column, ids_are_numbers, labels_of
 from privrisk_spark.errors import Fault, HierarchyError, SchemaError
 from privrisk_spark.hierarchies.builders import build
@@ -29,6 +27,8 @@ from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy, ReleaseTable
 from privrisk_spark.stages.assessing.classes import Layout, released_rows
 from privrisk_spark.stages.assessing.tallies import Distance, Sensitive
+from privrisk_spark.tables.row_groups import Wanted
+from privrisk_spark.tables.sources import scan
 
 _COMPARABLE = (
     T.StringType,

@@ -18,8 +18,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
-from privrisk_spark.engine.number_texts import exact_text
-from privrisk_spark.engine.sources import column
+from privrisk_spark.engine.number_texts import column, exact_text
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.masking.covariance import CrossMoments
 from privrisk_spark.kernels.measures.identity import SizeHistogram, records_by_size

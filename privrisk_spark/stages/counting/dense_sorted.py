@@ -168,7 +168,7 @@ def collect_counts(
     ----------
     scratch : Scratch
     rows : Batches
-        The dictionary as codes (:func:`privrisk_spark.stages.tables.encode.dictionary_rows`): the table, resolved,
+        The dictionary as codes (:func:`privrisk_spark.tables.encode.dictionary_rows`): the table, resolved,
         where that is the dictionary.
     policy, hierarchies, one
     choice : PlanChoice

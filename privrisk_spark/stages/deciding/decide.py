@@ -39,7 +39,7 @@ from privrisk_spark.engine.decided import (
     known_decisions,
 )
 from privrisk_spark.engine.fingerprints import fingerprints, present
-from privrisk_spark.engine.sources import dictionary_of
+from privrisk_spark.engine.number_texts import dictionary_of
 from privrisk_spark.engine.tuples import write_tuples
 from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.arrays import LongArray

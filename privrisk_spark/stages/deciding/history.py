@@ -20,7 +20,6 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, re
 from privrisk_spark.engine.chains import path_fingerprints
 from privrisk_spark.engine.counts import StoredAttacker
 from privrisk_spark.engine.decided import WeightColumns, floats, integers
-from privrisk_spark.engine.released import parts_at
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import FloatArray, LevelArray, LongArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -32,6 +31,7 @@ from privrisk_spark.kernels.search.rules import risks_at
 from privrisk_spark.planning.history import EarlierRelease
 from privrisk_spark.results.composition import QUANTILES, DisclosedRisk
 from privrisk_spark.results.release import Summary
+from privrisk_spark.tables.released import parts_at
 
 _OUT, _NUMBER = "out", "number"
 

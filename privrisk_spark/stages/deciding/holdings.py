@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, decoded, grouped, in_chunks
 from privrisk_spark.engine.decided import integers
-from privrisk_spark.engine.sources import dictionary_of
+from privrisk_spark.engine.number_texts import dictionary_of
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns

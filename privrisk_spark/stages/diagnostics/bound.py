@@ -162,7 +162,7 @@ def measure_bound(
         Of the kind ``estimated``, with a true dictionary.
     hierarchies : mapping of attribute to Hierarchy
     estimate, true : DataFrame
-        The two dictionaries with their ids, as :func:`privrisk_spark.stages.tables.encode.identities` encodes them.
+        The two dictionaries with their ids, as :func:`privrisk_spark.tables.encode.identities` encodes them.
     estimate_counts, true_counts : StoredCounts
     """
     k = len(hierarchies)

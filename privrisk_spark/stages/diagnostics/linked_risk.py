@@ -1,7 +1,7 @@
 """Risk after record linkage: what the decisions cost if an attacker links records to further attributes (F12 §2.7).
 
 The mathematics is in :mod:`privrisk_spark.kernels.disclosure.linked`, the linkage table in
-:mod:`privrisk_spark.stages.tables.links`. What a link may cost is the risk of the policy enlarged by the added
+:mod:`privrisk_spark.tables.links`. What a link may cost is the risk of the policy enlarged by the added
 attributes, see :func:`enlarged_policy`.
 """
 
@@ -23,7 +23,7 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, re
 from privrisk_spark.engine.counts import SpreadVectors, StoredCounts
 from privrisk_spark.engine.decided import WeightColumns, floats, integers
 from privrisk_spark.engine.links import KEY, PROBABILITY, Linked, added_codes
-from privrisk_spark.engine.sources import column
+from privrisk_spark.engine.number_texts import column
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure

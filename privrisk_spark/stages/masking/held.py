@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, decoded, in_chunks, read_ipc, report, write_ipc
-from privrisk_spark.engine.sources import as_texts, dictionary_of
+from privrisk_spark.engine.number_texts import as_texts, dictionary_of
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.masking.covariance import CrossMoments

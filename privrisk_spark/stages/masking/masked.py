@@ -15,8 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, materialized, part_name, report, write_ipc
-from privrisk_spark.engine.number_texts import SPELLED
-from privrisk_spark.engine.sources import as_texts, dictionary_of
+from privrisk_spark.engine.number_texts import SPELLED, as_texts, dictionary_of
 from privrisk_spark.engine.tuples import TupleParts, write_tuples
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.kernels.arrays import FloatArray

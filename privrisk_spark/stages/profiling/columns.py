@@ -14,8 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.engine.number_texts import as_double, exact_text
-from privrisk_spark.engine.sources import column, text_of
+from privrisk_spark.engine.number_texts import as_double, column, exact_text, text_of
 
 SIMPLE = (T.StringType, T.BooleanType, T.NumericType, T.DateType, T.TimestampType, T.TimestampNTZType)
 """Types whose values have a text; of columns of other types only the missing values are counted."""

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark prog
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.grounds import grounds_of, missing_codes
+from privrisk_spark.engine.number_texts import dictionary_of
 from privrisk_spark.engine.population import PeopleOf
-from privrisk_spark.engine.sources import dictionary_of
 from privrisk_spark.engine.value_codes import labels_of
 from privrisk_spark.errors import CheckError, InputError, InternalError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy

@@ -25,11 +25,11 @@ from privrisk_spark.engine.batches import (
     together,
     write_ipc,
 )
-from privrisk_spark.engine.csv_tables import csv_line, ended
 from privrisk_spark.engine.formulas import with_quoted_formulas
-from privrisk_spark.engine.sources import dictionary_of
+from privrisk_spark.engine.number_texts import dictionary_of
 from privrisk_spark.storage.part_files import writing_bytes
 from privrisk_spark.storage.parts import PartDirectory
+from privrisk_spark.tables.csv_tables import csv_line, ended
 
 _FILE: Final = "file"
 _PLACE: Final = "place"
@@ -49,7 +49,7 @@ def write_csv_files(
     release : Batches
     directory : PartDirectory
     header : str
-        The first line of each file, as :func:`privrisk_spark.engine.csv_tables.collect_csv_header` returns it.
+        The first line of each file, as :func:`privrisk_spark.tables.csv_tables.collect_csv_header` returns it.
     quote_formulas : bool
         Whether what a spreadsheet would run begins with a quote.
 

@@ -18,14 +18,14 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, materialized, report
 from privrisk_spark.engine.fingerprints import fingerprints
-from privrisk_spark.engine.partitions import MISSING, NAMES, directory_name
-from privrisk_spark.engine.sources import as_texts, dictionary_of
+from privrisk_spark.engine.number_texts import as_texts, dictionary_of
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.errors import InputError, InternalError, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import WordArray
 from privrisk_spark.kernels.numeric import fingerprint
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.tables.partitions import MISSING, NAMES, directory_name
 
 __all__ = [
     "MOST",

@@ -18,8 +18,8 @@ from pyspark.sql import types as T  # noqa: N812
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_chunks, part_name, report
 from privrisk_spark.engine.fingerprints import fingerprints
+from privrisk_spark.engine.number_texts import as_texts, dictionary_of
 from privrisk_spark.engine.slices import dealt, read_slices
-from privrisk_spark.engine.sources import as_texts, dictionary_of
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import LongArray, WordArray
 from privrisk_spark.kernels.numeric import fingerprint

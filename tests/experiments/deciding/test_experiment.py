@@ -35,9 +35,9 @@ from privrisk_spark.experiments.run import Source
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.planning.disclosure import sensitivity
 from privrisk_spark.policy.reading import load
-from privrisk_spark.stages.tables.opening import hierarchies_from_policy
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
+from privrisk_spark.tables.opening import hierarchies_from_policy
 
 pytestmark = pytest.mark.usefixtures("no_charts")
 

@@ -23,7 +23,7 @@ from privrisk_spark.experiments.recoding.results import RecodingSizes, run_on
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.planning.disclosure import sensitivity
 from privrisk_spark.policy.reading import load
-from privrisk_spark.stages.tables.opening import hierarchies_from_policy
+from privrisk_spark.tables.opening import hierarchies_from_policy
 
 pytestmark = pytest.mark.usefixtures("no_charts")
 

@@ -30,7 +30,7 @@ from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.runs import keystore
 from privrisk_spark.stages.private import as_published as published_draws
 from privrisk_spark.stages.private.as_published import Draws
-from privrisk_spark.stages.tables.opening import hierarchies_from_policy
+from privrisk_spark.tables.opening import hierarchies_from_policy
 
 KEY = "3d" * 32
 OTHER_KEY = "a7" * 32

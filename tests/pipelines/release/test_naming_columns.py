@@ -13,7 +13,7 @@ from product import Privrisk, production_batches
 
 import privrisk_spark as pr
 from privrisk_spark.errors import SchemaError
-from privrisk_spark.stages.tables import naming_columns
+from privrisk_spark.tables import naming_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -27,15 +27,15 @@ from typer.testing import CliRunner
 
 from benchmarks.s3_server import BUCKET, SECRET
 from privrisk_spark.cli.app import app
-from privrisk_spark.engine import csv_rows
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.released import Partitions, read_published
 from privrisk_spark.policy.policy import Output
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
 from privrisk_spark.storage.opening import open_remote
 from privrisk_spark.storage.ownership import MARKER
 from privrisk_spark.storage.parts import ObjectParts
+from privrisk_spark.tables import csv_rows
+from privrisk_spark.tables.released import Partitions, read_published
 
 KEY = "3c" * 32
 

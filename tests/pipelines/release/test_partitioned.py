@@ -28,8 +28,6 @@ from typer.testing import CliRunner
 import privrisk_spark as pr
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.cli.app import app
-from privrisk_spark.engine.partitions import MISSING
-from privrisk_spark.engine.released import Partitions, read_published
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release import written
 from privrisk_spark.policy.policy import Output
@@ -37,6 +35,8 @@ from privrisk_spark.runs import local_output
 from privrisk_spark.stages.publishing import directories
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
+from privrisk_spark.tables.partitions import MISSING
+from privrisk_spark.tables.released import Partitions, read_published
 
 KEY = "5e" * 32
 

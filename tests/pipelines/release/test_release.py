@@ -440,7 +440,7 @@ def test_nulls_and_an_infeasible_record(privrisk: Privrisk, small: Path, tmp_pat
     assert ran.code == 0, ran.err
 
 
-@pytest.mark.thorough("tests/stages/tables/test_coverage.py")
+@pytest.mark.thorough("tests/tables/test_coverage.py")
 def test_a_dictionary_that_is_not_mapped_is_an_error(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
     (tmp_path / "register.csv").write_text("years,town\n21,Ulm\n22,Bonn\n")
     given = f"kind: table, path: {tmp_path}/register.csv, format: csv, options: {{header: true}}"

@@ -112,7 +112,7 @@ def test_values_that_are_no_dates_are_refused_with_what_would_do(
     assert "columns.diagnosis.read.cast: 60 values are no dates (YYYY-MM-DD). Fix: correct them, or set" in ran.err
 
 
-@pytest.mark.thorough("test_a_messy_table_is_released_as_a_tidy_one; tests/stages/tables/test_tidying.py")
+@pytest.mark.thorough("test_a_messy_table_is_released_as_a_tidy_one; tests/tables/test_tidying.py")
 def test_an_assessment_sees_the_tidied_values(spark: SparkSession, small: Path, tmp_path: Path) -> None:
     measured = []
     for _ in range(2):

@@ -52,8 +52,8 @@ from privrisk_spark.stages.counting.dense_sorted import (
     to_dictionary_codes,
     vectors_of,
 )
-from privrisk_spark.stages.tables.encode import encode, encode_dictionary
-from privrisk_spark.stages.tables.opening import collect_hierarchies
+from privrisk_spark.tables.encode import encode, encode_dictionary
+from privrisk_spark.tables.opening import collect_hierarchies
 
 TREES: list[Any] = [
     {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]},

@@ -65,8 +65,8 @@ from privrisk_spark.stages.deciding.decide import (
     released_tuples,
 )
 from privrisk_spark.stages.publishing.measure import decision_facts
-from privrisk_spark.stages.tables.encode import encode, encode_dictionary
-from privrisk_spark.stages.tables.opening import collect_hierarchies
+from privrisk_spark.tables.encode import encode, encode_dictionary
+from privrisk_spark.tables.opening import collect_hierarchies
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}
 CHAIN = {"*": {"only": {"chain": ["p", "q"]}}}

@@ -57,8 +57,8 @@ from privrisk_spark.stages.diagnostics.estimated import (
     measure_tightness,
     share_vectors,
 )
-from privrisk_spark.stages.tables.encode import dictionary_rows, encode, identities
-from privrisk_spark.stages.tables.opening import collect_hierarchies
+from privrisk_spark.tables.encode import dictionary_rows, encode, identities
+from privrisk_spark.tables.opening import collect_hierarchies
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}
 SEX = {"*": ["u", "v"]}

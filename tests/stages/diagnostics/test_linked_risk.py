@@ -45,9 +45,9 @@ from privrisk_spark.results.release import LinkageFacts
 from privrisk_spark.stages.counting.dense_sorted import collect_counts, count_and_store
 from privrisk_spark.stages.deciding.decide import decided, deciding
 from privrisk_spark.stages.diagnostics.linked_risk import measure_linkage, with_linked_risk
-from privrisk_spark.stages.tables.encode import dictionary_rows, encode
-from privrisk_spark.stages.tables.links import LinkFaults, OpenLinks, collect_links, measure_link_faults
-from privrisk_spark.stages.tables.opening import collect_hierarchies
+from privrisk_spark.tables.encode import dictionary_rows, encode
+from privrisk_spark.tables.links import LinkFaults, OpenLinks, collect_links, measure_link_faults
+from privrisk_spark.tables.opening import collect_hierarchies
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": ["d", "e"]}]}
 ILLNESS = {"*": [{"mild": ["flu", "cold"]}, "hiv"]}

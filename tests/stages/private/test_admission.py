@@ -24,7 +24,7 @@ from privrisk_spark.stages.private.admission import chosen, collect_choice, rows
 from privrisk_spark.stages.private.release_keys import ReleaseKeys
 from privrisk_spark.stages.private.sampling import Recoding, full_domain
 from privrisk_spark.stages.private.scheme_cells import collect_cells
-from privrisk_spark.stages.tables.opening import collect_hierarchies
+from privrisk_spark.tables.opening import collect_hierarchies
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}
 SEX = {"*": ["u", "v"]}

@@ -37,7 +37,7 @@ from privrisk_spark.stages.private.crowds import crowd_histogram
 from privrisk_spark.stages.private.release_keys import ReleaseKeys, one_row_each
 from privrisk_spark.stages.private.sampling import AdmittedSet, PublicCounts, Recoding, admitted_cells, drawing
 from privrisk_spark.stages.private.scheme_cells import collect_cells
-from privrisk_spark.stages.tables.opening import collect_hierarchies
+from privrisk_spark.tables.opening import collect_hierarchies
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}
 SEX = {"*": ["u", "v"]}

@@ -21,13 +21,13 @@ from pyspark.sql import types as T
 
 from privrisk_spark.engine import batches
 from privrisk_spark.engine.batches import Batches, Scratch
-from privrisk_spark.engine.csv_tables import collect_csv_header, csv_frame
 from privrisk_spark.engine.failures import named
-from privrisk_spark.engine.released import read_csv_parts
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.policy import Output
 from privrisk_spark.stages.publishing import csv_files
 from privrisk_spark.stages.publishing.csv_files import write_csv_files, write_empty_csv
+from privrisk_spark.tables.csv_tables import collect_csv_header, csv_frame
+from privrisk_spark.tables.released import read_csv_parts
 
 LETTERS = ["a", " ", '"', "\\", ",", "\n", "\r", "\t", "'", "#", "ü", "\u2028", "\0", "😀", "="]
 TEXTS = [None, *("".join(some) for n in range(3) for some in itertools.product(LETTERS, repeat=n))]

@@ -26,9 +26,7 @@ from pyspark.sql import types as T
 from privrisk_spark.engine import batches
 from privrisk_spark.engine.batches import PARTS, Batches, report
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.engine.partitions import MISSING
-from privrisk_spark.engine.released import Partitions, read_back
-from privrisk_spark.engine.sources import column
+from privrisk_spark.engine.number_texts import column
 from privrisk_spark.engine.tuples import TupleParts, write_tuples
 from privrisk_spark.errors import InputError, InternalError, SchemaError
 from privrisk_spark.policy.policy import Policy
@@ -36,7 +34,9 @@ from privrisk_spark.stages.publishing import directories
 from privrisk_spark.stages.publishing.directories import Directories, check_partitions, stretches
 from privrisk_spark.stages.publishing.files import _pieces, labelled, name_files, parquet_files
 from privrisk_spark.stages.publishing.row_order import FILE, ordered, sorted_tuples
-from privrisk_spark.stages.tables.opening import collect_hierarchies
+from privrisk_spark.tables.opening import collect_hierarchies
+from privrisk_spark.tables.partitions import MISSING
+from privrisk_spark.tables.released import Partitions, read_back
 
 # ---------------------------------------------------------------------------------------- as a run writes them
 

@@ -20,8 +20,6 @@ from parts import at
 
 from privrisk_spark.engine import batches
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
-from privrisk_spark.engine.csv_tables import collect_csv_header
-from privrisk_spark.engine.released import read_back
 from privrisk_spark.engine.tuples import TupleParts, write_tuples
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.policy.policy import Output
@@ -36,7 +34,9 @@ from privrisk_spark.stages.publishing.files import (
     write_empty,
 )
 from privrisk_spark.stages.publishing.row_order import FILE, ordered
-from privrisk_spark.stages.tables.opening import collect_hierarchies
+from privrisk_spark.tables.csv_tables import collect_csv_header
+from privrisk_spark.tables.opening import collect_hierarchies
+from privrisk_spark.tables.released import read_back
 
 PLACE = {"*": ["z", {"north": ["a b", 'q"q', {"far, away": ["c"]}]}, {"south": [{"deep": ["d"]}, " f "]}]}
 SEX = {"*": ["u", "v"]}

@@ -23,9 +23,7 @@ from pyspark.sql import types as T
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.decided import Decided
-from privrisk_spark.engine.row_groups import Wanted
 from privrisk_spark.engine.schemas import node_labels
-from privrisk_spark.engine.sources import scan
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.numeric.fingerprint import of_counts, of_tuples
 from privrisk_spark.kernels.numeric.moments import risk_bins
@@ -35,9 +33,11 @@ from privrisk_spark.stages.deciding.decide import Conclusion, conclude
 from privrisk_spark.stages.publishing import measure, uniqueness
 from privrisk_spark.stages.publishing.files import with_labels
 from privrisk_spark.stages.publishing.measure import decision_facts, measure_release
-from privrisk_spark.stages.tables.encode import duplicates, materialize
-from privrisk_spark.stages.tables.materialize import input_facts
-from privrisk_spark.stages.tables.opening import collect_hierarchies, read
+from privrisk_spark.tables.encode import duplicates, materialize
+from privrisk_spark.tables.materialize import input_facts
+from privrisk_spark.tables.opening import collect_hierarchies, read
+from privrisk_spark.tables.row_groups import Wanted
+from privrisk_spark.tables.sources import scan
 
 PLACE = {"*": ["z", {"north": ["a", "b", {"far": ["c"]}]}, {"south": [{"deep": ["d", "e"]}, "f"]}]}
 SEX = {"*": ["u", "v"]}

@@ -25,9 +25,9 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.pipelines.assess.opened import Run, open_release
 from privrisk_spark.pipelines.assess.vault import open_decisions, with_ids
 from privrisk_spark.stages.assessing.sources import Release, collect_strangers, numeric_ids
-from privrisk_spark.stages.tables.completeness import collect_files_read
-from privrisk_spark.stages.tables.opening import collect_hierarchies, open_table
-from privrisk_spark.stages.tables.tidying import collect_values_read
+from privrisk_spark.tables.completeness import collect_files_read
+from privrisk_spark.tables.opening import collect_hierarchies, open_table
+from privrisk_spark.tables.tidying import collect_values_read
 
 
 @dataclass(frozen=True, eq=False)

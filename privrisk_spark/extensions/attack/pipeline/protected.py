@@ -46,7 +46,7 @@ from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.runs.progress import warn_of_one_row
 from privrisk_spark.stages.assessing.classes import Layout
 from privrisk_spark.stages.assessing.sources import Release, Vocabulary, open_released_rows
-from privrisk_spark.stages.tables.materialize import collect_codes
+from privrisk_spark.tables.materialize import collect_codes
 
 
 def encode(run: Run, opened: Opened) -> tuple[Batches, int]:

@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, in_chunks
 from privrisk_spark.engine.decided import integers
-from privrisk_spark.engine.sources import column
+from privrisk_spark.engine.number_texts import column
 from privrisk_spark.engine.value_codes import labels_of
 from privrisk_spark.errors import InputError
 from privrisk_spark.extensions.attack.kernels.knowledge import coarser, mistaken

@@ -19,8 +19,6 @@ from pyspark.sql import DataFrame
 
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, part_name, report
 from privrisk_spark.engine.fingerprints import fingerprints
-from privrisk_spark.engine.row_groups import Wanted
-from privrisk_spark.engine.sources import scan
 from privrisk_spark.engine.value_codes import ValueCodes, as_text_column
 from privrisk_spark.errors import Fault, SchemaError, listing, nearest
 from privrisk_spark.extensions.network.policy import PropagatedTrust, StatedTrust, UserAttributes, UserPairs
@@ -28,6 +26,8 @@ from privrisk_spark.extensions.network.stages.users import StoredUsers
 from privrisk_spark.kernels.arrays import FloatArray, IndexArray, LongArray, WordArray
 from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
+from privrisk_spark.tables.row_groups import Wanted
+from privrisk_spark.tables.sources import scan
 
 SLICE = 2**13
 """Pairs decided by a task, about; part of how results are dealt to files."""

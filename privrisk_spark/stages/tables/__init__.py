@@ -1,1 +1,0 @@
-"""Tables are opened, encoded as integers, and materialized; tables of links beside them."""

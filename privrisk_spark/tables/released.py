@@ -1,0 +1,216 @@
+"""Data of a release opened again: as they are staged, and where they were published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from privrisk_spark.engine.embedded import is_embedded
+from privrisk_spark.engine.formulas import quoted_names, without_quoted_formulas
+from privrisk_spark.engine.number_texts import column
+from privrisk_spark.errors import EngineError, InternalError
+from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.policy import Output
+from privrisk_spark.storage.directories import files_below, is_directory
+from privrisk_spark.storage.files import ObjectFile
+from privrisk_spark.storage.lakes.snapshot import Value
+from privrisk_spark.storage.locations import Location
+from privrisk_spark.storage.parts import PartDirectory
+from privrisk_spark.tables.csv_tables import csv_frame, csv_header
+from privrisk_spark.tables.object_files import object_files
+from privrisk_spark.tables.object_tables import files_frame, object_frame
+from privrisk_spark.tables.partitions import NAMES, partition_texts, partition_values
+from privrisk_spark.tables.source_files import local_line_files
+from privrisk_spark.tables.sources import plain_frame
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """What the names of a release's directories hold of it.
+
+    Attributes
+    ----------
+    types : dict of column to type, as Spark writes it
+        Of the columns that are not in the files, outermost directory first; empty if all are in them.
+    columns : tuple of str
+        All of the release, in their order.
+    """
+
+    types: dict[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, names: Sequence[str], release: T.StructType) -> Partitions:
+        """Return those of a release as it is written.
+
+        Parameters
+        ----------
+        names : sequence of str
+        release : StructType
+            The first column is no column of it.
+        """
+        types = {
+            name: next(said for said, kind in NAMES.items() if isinstance(release[name].dataType, type(kind)))
+            for name in names
+        }
+        return cls(types, tuple(release.fieldNames()[1:]))
+
+    @classmethod
+    def of_manifest(cls, manifest: Mapping[str, Any]) -> Partitions:
+        """Return those of a published release."""
+        columns = tuple(column["name"] for column in manifest.get("columns", ()))
+        return cls(dict(manifest["data"].get("partition_types", {})), columns)
+
+    @property
+    def fields(self) -> list[T.StructField]:
+        """Their columns."""
+        return [T.StructField(name, NAMES[kind]) for name, kind in self.types.items()]
+
+    def values(self, files: Sequence[str]) -> list[dict[str, Value]]:
+        """Return what the names of files' directories hold, as readers take it.
+
+        Parameters
+        ----------
+        files : sequence of str
+            Below the release's data, directories divided by slashes.
+
+        Raises
+        ------
+        InternalError
+            If a name is none of a value of its column.
+        """
+        root = PurePosixPath("/")
+        texts = [partition_texts(root, root / file, named_by_us=True) for file in files]
+        known = [of_file for of_file in texts if of_file is not None and list(of_file) == list(self.types)]
+        found = partition_values(known, {one.name: one.dataType for one in self.fields})
+        if found is None or len(known) != len(texts):
+            raise InternalError("output.partition_by: a directory of the release is not named after values.")
+        return found
+
+
+_NONE = Partitions()
+
+
+def no_rows(spark: SparkSession, file: Path, partitions: Partitions) -> DataFrame:
+    """Return a frame with the columns of a staged Parquet file, and of its directories, and no rows.
+
+    Nobody but the driver reads the file.
+    """
+    held = from_arrow_schema(pq.read_schema(file), prefer_timestamp_ntz=True)
+    fields = [one for one in held.fields if one.name not in partitions.types] + partitions.fields
+    frame = spark.createDataFrame([], T.StructType(fields))
+    return frame.select(*map(column, partitions.columns))
+
+
+def read_published(
+    spark: SparkSession, output: Output, data: Location, *, key: str, partitions: Partitions = _NONE
+) -> DataFrame:
+    """Open a release's data where they were published.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    output : Output
+        How they were written.
+    data : Location
+        Their directory.
+    key : str
+        Of the policy, for messages.
+    partitions : Partitions
+        As the manifest tells them.
+
+    Raises
+    ------
+    SchemaError
+        If there are none, or they are not as they were published.
+    """
+    if not data.remote:
+        return read_back(spark, output, Path(data.path), partitions)
+    if output.format == "csv":
+        files = object_files(Table(path=str(data), format="csv"), key=key)
+        names = _first_line(output, partitions.columns)
+        texts = csv_frame(spark, files, ObjectFile.reader, names, where=f"{key}: '{data}'")
+        return without_quoted_formulas(texts) if output.quote_formulas else texts
+    frame = object_frame(spark, Table(path=str(data)), key=key, partitions=partitions.fields)
+    return frame.select(*map(column, partitions.columns)) if partitions.types else frame
+
+
+def parts_at(spark: SparkSession, directory: Location, schema: T.StructType | None = None) -> DataFrame:
+    """Open Parquet files that a run left in a vault.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    directory : Location
+    schema : StructType, optional
+        Theirs; by default as a file says.
+    """
+    if directory.remote:
+        found = object_frame(spark, Table(path=str(directory)), key="output.vault")
+        return found if schema is None else found.select(*schema.fieldNames())
+    _refuse_missing(directory.path)
+    reader = spark.read if schema is None else spark.read.schema(schema)
+    return reader.parquet(directory.path)
+
+
+def read_csv_parts(
+    spark: SparkSession, output: Output, directory: PartDirectory, names: Sequence[str], columns: Sequence[str]
+) -> DataFrame:
+    """Open CSV parts that tasks wrote, and that nobody else sees yet, as a consumer would.
+
+    The columns are those of the release, in their order.
+    """
+    where = "output.path: the release that was written"
+    texts = csv_frame(spark, names, directory.path, _first_line(output, columns), where=where)
+    return without_quoted_formulas(texts) if output.quote_formulas else texts
+
+
+def _first_line(output: Output, columns: Sequence[str]) -> Sequence[str]:
+    """Return the names of columns as a CSV release has them."""
+    return quoted_names(columns) if output.quote_formulas else columns
+
+
+_NO_TEXT = "\0missing\0"
+"""What Spark's parser puts for nothing between two separators, so that it is not the empty text."""
+
+
+def read_back(spark: SparkSession, output: Output, directory: Path, partitions: Partitions = _NONE) -> DataFrame:
+    """Open staged data as a consumer would."""
+    _refuse_missing(directory)
+    if output.format == "csv" and is_embedded(spark):  # its reader takes an empty text in quotes for a missing value
+        paths = [str(file) for file in files_below(directory) if file.suffix == ".csv"]
+        names = _first_line(output, partitions.columns) or csv_header(paths[0])
+        texts = csv_frame(spark, paths, str, names, where="output.path: the release")
+        return without_quoted_formulas(texts) if output.quote_formulas else texts
+    if output.format == "csv":
+        # By default Spark reads an empty text in quotes as missing, too.
+        texts = spark.read.options(header=True, escape='"', multiLine=True, nullValue=_NO_TEXT).csv(str(directory))
+        return without_quoted_formulas(texts) if output.quote_formulas else texts
+    if partitions.types and is_embedded(spark):
+        # The engine reads the names of directories in ways of its own.
+        files = local_line_files(Table(path=str(directory)))
+        rows = files_frame(spark, files, key="output.path", partitions=partitions.fields)
+        return rows.select(*map(column, partitions.columns))
+    if partitions.types:
+        held = from_arrow_schema(
+            pq.read_schema(next(file for file in files_below(directory) if file.suffix == ".parquet")),
+            prefer_timestamp_ntz=True,
+        )
+        fields = [one for one in held.fields if one.name not in partitions.types]
+        read = spark.read.schema(T.StructType([*fields, *partitions.fields])).parquet(str(directory))
+        return read.select(*map(column, partitions.columns))
+    frame = plain_frame(spark, Table(path=str(directory)))
+    return spark.read.parquet(str(directory)) if frame is None else frame
+
+
+def _refuse_missing(directory: str | Path) -> None:
+    """Refuse a path without files, which the embedded engine takes for a table without columns."""
+    if not is_directory(Path(directory)):
+        raise EngineError(f"'{directory}' does not exist. A closed result, or a later run, has removed it.")
