@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-    from privrisk_spark.results.collection import Collection
-    from privrisk_spark.results.experiment import ExperimentResult
+    from reproduce.result import ExperimentResult
+    from reproduce.summary import Collection
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,7 +31,7 @@ class Experimented(Closeable):
 
     Attributes
     ----------
-    result : privrisk_spark.results.experiment.ExperimentResult
+    result : reproduce.result.ExperimentResult
         Plots, figures and sentences.
     report : Page
         What a person reads.
@@ -56,7 +56,7 @@ class Experimented(Closeable):
         """
         import pandas as pd
 
-        from privrisk_spark.results.experiment import POINT
+        from reproduce.result import POINT
 
         return pd.DataFrame(list(self.result.rows()), columns=list(POINT))
 
@@ -78,7 +78,7 @@ class ExperimentedAll(Closeable):
 
     Attributes
     ----------
-    result : privrisk_spark.results.collection.Collection
+    result : reproduce.summary.Collection
         Parts with their claims.
     report : Page
         What a person reads.
@@ -180,8 +180,8 @@ def experiment(
     from privrisk_spark.engine.failures import named
 
     with named():
-        from privrisk_spark.experiments import collection, run
-        from privrisk_spark.experiments.sizes import changed
+        from reproduce import collection, run
+        from reproduce.sizes import changed
 
         if name not in collection.NAMES:
             hint = nearest(name, collection.NAMES)
@@ -253,7 +253,7 @@ def all_experiments(
     from privrisk_spark.engine.failures import named
 
     with named():
-        from privrisk_spark.experiments import collection
+        from reproduce import collection
 
         wanted = collection.NAMES if names is None else tuple(names)
         if unknown := [name for name in wanted if name not in collection.NAMES]:

@@ -33,7 +33,7 @@ def run_experiments(
     with attempted(name, log_format) as attempt:
         policy, day = _asked(attempt, files, overrides, date)
         with named():
-            from privrisk_spark.experiments import collection, run
+            from reproduce import collection, run
 
             place = run.check_output(collection.named(name), policy, output)
             attempt.tell_in(place)
@@ -62,7 +62,7 @@ def run_collection(
     with attempted("experiments", log_format) as attempt:
         policy, day = _asked(attempt, files, overrides, date)
         with named():
-            from privrisk_spark.experiments import collection
+            from reproduce import collection
 
             place = collection.check_collection(output)
             attempt.tell_in(place)

@@ -12,25 +12,18 @@ from privrisk_spark.reporting.report import MEANINGS
 from privrisk_spark.reporting.sharing_plots import attribute_plot, curve_plot
 from privrisk_spark.results.attacks import AttackResult
 from privrisk_spark.results.audit import ALPHA, AuditResult
-from privrisk_spark.results.collection import Collection
 from privrisk_spark.results.composition import QUANTILES, Composition
 from privrisk_spark.results.curves import CurveResult
-from privrisk_spark.results.experiment import ExperimentResult
 from privrisk_spark.results.plots import Panel, Plot, Series
 from privrisk_spark.results.sharing import SharingResult
 
 __all__ = [
     "render_attack",
     "render_audit",
-    "render_collection",
     "render_composition",
     "render_curves",
-    "render_experiment",
     "render_sharing",
 ]
-
-_ROWS = 60
-"""Rows of a chart's table, at most; all points are in the CSV file."""
 
 
 def render_attack(result: AttackResult) -> str:
@@ -62,16 +55,6 @@ def render_audit(result: AuditResult) -> str:
     return fill("audit.html.j2", result=result, chart_svg=draw_plot(cells_plot(result), prefix="cells"), alpha=ALPHA)
 
 
-def render_collection(result: Collection) -> str:
-    """Return all experiments as a page, with links to their own.
-
-    Parameters
-    ----------
-    result : Collection
-    """
-    return fill("collection.html.j2", result=result)
-
-
 def render_composition(result: Composition) -> str:
     """Return what several releases disclose together as a page, for the trusted zone.
 
@@ -97,26 +80,6 @@ def render_curves(result: CurveResult) -> str:
         dictionary_svg=draw_plot(dictionary_plot(result.curves), prefix="dictionary"),
         bound_svg=draw_plot(bound_plot(result.curves), prefix="bound"),
     )
-
-
-def render_experiment(result: ExperimentResult) -> str:
-    """Return an experiment as a page: what is claimed beside what is found.
-
-    Parameters
-    ----------
-    result : ExperimentResult
-    """
-    sections = [
-        (
-            same[0],
-            [
-                (plot, draw_plot(plot, prefix=f"{plot.key}-{i}"), [(panel, *table(panel)) for panel in plot.panels])
-                for i, plot in enumerate(same)
-            ],
-        )
-        for same in result.findings.plots
-    ]
-    return fill("experiment.html.j2", result=result, findings=result.findings, sections=sections)
 
 
 def render_sharing(result: SharingResult) -> str:
@@ -163,29 +126,3 @@ def cells_plot(result: AuditResult) -> Plot:
         panels=tuple(panels),
         data=result.title,
     )
-
-
-def table(panel: Panel) -> tuple[list[str], list[list[float | None]]]:
-    """Return a panel as a table: names of the series, and a row for every x.
-
-    Parameters
-    ----------
-    panel : Panel
-        Series with different x get rows of their own.
-
-    Returns
-    -------
-    list of str
-    list of list
-        x, then y of each series or None; evenly thinned out beyond 60 rows, the first and the last kept.
-    """
-    rows: dict[tuple[float, int], list[float | None]] = {}
-    shared = len({series.x for series in panel.series}) == 1
-    for j, series in enumerate(panel.series):
-        for i, (x, y) in enumerate(zip(series.x, series.y, strict=True)):
-            row = rows.setdefault((i, 0) if shared else (i, j), [x, *[None] * len(panel.series)])
-            row[1 + j] = y if y == y else None
-    found = list(rows.values()) if shared else sorted(rows.values(), key=lambda row: row[0] or 0.0)
-    every = -(-len(found) // _ROWS)
-    kept = found[::every]
-    return [series.name for series in panel.series], kept if kept[-1:] == found[-1:] else [*kept, found[-1]]

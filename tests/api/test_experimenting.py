@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 import privrisk_spark as pr
 from privrisk_spark.cli.app import app
-from privrisk_spark.experiments.collection import NAMES, named
-from privrisk_spark.experiments.examples.worked import examples
-from privrisk_spark.experiments.sizes import Bounds, bounds
+from reproduce.collection import NAMES, named
+from reproduce.examples.worked import examples
+from reproduce.sizes import Bounds, bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,11 +26,11 @@ from policies import DP, DROP, changed
 from product import production_batches
 from shared import without_charts
 from typer.testing import CliRunner
+from unprepared import TABLES
 from walked_examples import AFTER
 
 from privrisk_spark.cli.app import app
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.experiments.generated.unprepared import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

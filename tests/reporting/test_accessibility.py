@@ -10,9 +10,9 @@ import small_release
 from accessibility import checked, faults
 from product import ROOT, Privrisk
 from typer.testing import CliRunner
+from unprepared import TABLES
 
 from privrisk_spark.cli.app import app
-from privrisk_spark.experiments.generated.unprepared import TABLES
 from privrisk_spark.kernels.dp.audit import Certified, Conformance, Event
 from privrisk_spark.reporting.pages import render_audit
 from privrisk_spark.results.audit import AuditResult, Bound, Claim, Findings, FittedCell, Repetition
