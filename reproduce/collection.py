@@ -20,16 +20,14 @@ from privrisk_spark.planning.places import check_exact
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.places import ResultPlace, result_place
 from privrisk_spark.runs.progress import write_status
+from reproduce import NAMES
 from reproduce.pages import render_collection
 from reproduce.result import plain
 from reproduce.run import Experiment, check_output, run
 from reproduce.summary import Collection, LeftOut, Part
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-NAMES = ("examples", "dictionaries", "deciding", "recoding", "adversary", "privacy", "compare", "sharing")
-"""Every experiment, in the order they are run and told: chapter by chapter, the quick ones first."""
+    from pyspark.sql import SparkSession
 
 LEFT_OUT = (
     LeftOut(
@@ -203,7 +201,6 @@ def run_all(
     quick: bool,
     names: Sequence[str] = NAMES,
     tell: Callable[[str], object],
-    table: DataFrame | None = None,
 ) -> Collection:
     """Run every experiment that is not finished, and write the page of all.
 
@@ -223,8 +220,6 @@ def run_all(
     names : sequence of str
     tell : callable
         Takes a sentence as each experiment begins.
-    table : DataFrame, optional
-        In place of the table the policy names; experiments on it are never taken from an earlier run.
 
     Raises
     ------
@@ -239,23 +234,13 @@ def run_all(
         for number, name in enumerate(names, start=1):
             asked, there = Asked.of(name, policy, place, quick=quick), place.below(name)
             key, known = asked.key(date), finished.get(name, {})
-            same = known.get("asked") == key and (table is None or asked.policy is None)
-            document = _read(there, f"{name}.json") if same else {}
+            document = _read(there, f"{name}.json") if known.get("asked") == key else {}
             if document:
                 tell(f"Experiment {number} of {len(names)}: {name} was finished before.")
             else:
                 tell(f"Experiment {number} of {len(names)}: {name}.")
                 began = time.monotonic()
-                run(
-                    asked.experiment,
-                    spark,
-                    asked.policy,
-                    asked.sizes,
-                    place=there,
-                    run_id=run_id,
-                    date=date,
-                    table=table,
-                )
+                run(asked.experiment, spark, asked.policy, asked.sizes, place=there, run_id=run_id, date=date)
                 known = {"asked": key, "seconds": round(time.monotonic() - began, 1)}
                 finished[name] = known
                 place.put_json(FINISHED, finished)

@@ -44,15 +44,12 @@ class Source:
         For what Spark writes while the experiment runs.
     place : ResultPlace
         Where the results go.
-    table : DataFrame or None
-        What was given in place of the table the policy names.
     """
 
     spark: SparkSession
     policy: Policy
     scratch: Scratch
     place: ResultPlace
-    table: DataFrame | None = None
 
     def read(self) -> DataFrame:
         """Return the table with the values as the policy reads them.
@@ -62,7 +59,7 @@ class Source:
         InputError
             If it cannot be read, or its columns are not those of the policy.
         """
-        return open_table(self.spark, self.policy, self.table).rows
+        return open_table(self.spark, self.policy).rows
 
 
 def _nothing_more(policy: Policy) -> None:
@@ -165,7 +162,6 @@ def run(
     place: ResultPlace,
     run_id: str,
     date: dt.date,
-    table: DataFrame | None = None,
 ) -> ExperimentResult:
     """Run an experiment and write ``<name>.json``, ``<name>.csv`` and ``<name>.html``.
 
@@ -182,8 +178,6 @@ def run(
     run_id : str
     date : date
         Business date.
-    table : DataFrame, optional
-        In place of the table the policy names.
 
     Raises
     ------
@@ -196,7 +190,7 @@ def run(
         source = None
         if policy is not None and spark is not None:
             scratch = held.enter_context(scratch_of(spark, policy, path, place=place))
-            source = Source(spark, policy, scratch, place, table)
+            source = Source(spark, policy, scratch, place)
         stages = 1 + experiment.stages + (experiment.stages_of_policy if policy is not None else 0)
         watched = () if spark is None else (labels(spark),)
         progress = Progress(place.status, run_id, stages, *watched)

@@ -1,4 +1,4 @@
-"""How much of an experiment is run: whole numbers, each with the least and the most it can be."""
+"""Sizes of an experiment: integers, each with its minimum and maximum."""
 
 from __future__ import annotations
 
@@ -6,29 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
-from privrisk_spark.errors import ConfigError, Fault, listing, nearest
+from privrisk_spark.errors import ConfigError, Fault
 
 SizesT = TypeVar("SizesT")
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a size can be.
-
-    Attributes
-    ----------
-    least : int
-    most : int or None
-        None is no bound.
-    """
+    """Minimum and maximum of a size; a maximum of None is no limit."""
 
     least: int
     most: int | None = None
 
-    def rule(self, value: object) -> str:
-        """Return the rule a value breaks; empty if it breaks none."""
-        if isinstance(value, bool) or not isinstance(value, int):
-            return "must be a whole number"
+    def rule(self, value: int) -> str:
+        """Return the rule that a value breaks; empty if it breaks none."""
         if value < self.least:
             return f"must be at least {self.least:,}"
         if self.most is not None and value > self.most:
@@ -50,7 +41,7 @@ def size(usual: int, least: int = 1, most: int | None = None) -> Any:
 
 
 def bounds(sizes: object) -> dict[str, Bounds]:
-    """Return what each size of an experiment can be.
+    """Return the bounds of each size of an experiment.
 
     Parameters
     ----------
@@ -68,20 +59,17 @@ def changed(sizes: SizesT, given: Mapping[str, int]) -> SizesT:
     sizes : dataclass
         Made of :func:`size`.
     given : mapping of str to int
+        By the names of the sizes.
 
     Raises
     ------
     ConfigError
-        Naming each one that the experiment does not have, or that is out of its bounds.
+        Naming the option of each size that is out of its bounds.
     """
     known = bounds(sizes)
-    faults = []
-    for name, value in given.items():
-        if name not in known:
-            hint = nearest(name, list(known))
-            faults.append(Fault(f"sizes.{name}", f"is no size of this experiment{hint}; it has {listing(list(known))}"))
-        elif rule := known[name].rule(value):
-            faults.append(Fault(f"sizes.{name}", f"{rule}, got {value!r}"))
+    faults = [
+        Fault(f"--{name}", f"{rule}. Got {value}") for name, value in given.items() if (rule := known[name].rule(value))
+    ]
     if faults:
         raise ConfigError(faults)
     return replace(sizes, **given)  # type: ignore[type-var]

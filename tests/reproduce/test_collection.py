@@ -10,11 +10,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from reproducing import reproduce
 from shared import drawing
-from typer.testing import CliRunner
 
 from benchmarks.s3_server import BUCKET
-from privrisk_spark.cli.app import app
 from privrisk_spark.errors import ConfigError, EngineError
 from privrisk_spark.policy.reading import load
 from privrisk_spark.runs.places import result_place
@@ -134,7 +133,7 @@ def test_all_of_them_run(tmp_path: Path) -> None:
     """With every chart drawn, which other tests of experiments leave out."""
     place = tmp_path / "out"
     with drawing():
-        ran = CliRunner().invoke(app, ["experiments", "all", "--quick", "--output", str(place)])
+        ran = reproduce("all", "--quick", "--output", str(place))
     assert ran.exit_code == 0, ran.output
     page = (place / PAGE).read_text()
     links = set(re.findall(r'href="([^"#]+)"', page))

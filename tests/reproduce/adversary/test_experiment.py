@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 from product import Privrisk
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner, Result
+from reproducing import Ended, reproduce
 
-from privrisk_spark.cli.app import app
 from reproduce.adversary.results import AdversarySizes, run_on
 from reproduce.adversary.tables import collect_groups, collect_persons
 from reproduce.generated import registry
@@ -30,15 +29,12 @@ KINDS = ["groups", "runtime", "risk", "payoff", "exploits", "unknown", "costs", 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-def experiments(output: Path, *arguments: str) -> Result:
-    result = CliRunner().invoke(app, ["experiments", "adversary", *FEW, *arguments, f"--output={output}"])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+def experiments(output: Path, *arguments: str) -> Ended:
+    return reproduce("adversary", *FEW, *arguments, f"--output={output}")
 
 
 @pytest.fixture(scope="module")
-def on_generated_data(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+def on_generated_data(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, Path]:
     """A run without a policy, and where its files are."""
     output = tmp_path_factory.mktemp("generated") / "experiments"
     return experiments(output), output
@@ -77,7 +73,7 @@ output: {{path: {tmp_path / "out"}, vault: {tmp_path / "vault"}}}
     return policy
 
 
-def test_generated_data_need_no_policy(on_generated_data: tuple[Result, Path], tmp_path: Path) -> None:
+def test_generated_data_need_no_policy(on_generated_data: tuple[Ended, Path], tmp_path: Path) -> None:
     made, output = on_generated_data
     assert made.exit_code == 0, made.stderr
     assert "never publish" not in made.stdout
@@ -115,7 +111,7 @@ def test_generated_data_need_no_policy(on_generated_data: tuple[Result, Path], t
 
 
 def test_a_policy_adds_its_table(
-    privrisk: Privrisk, people: Path, tmp_path: Path, on_generated_data: tuple[Result, Path]
+    privrisk: Privrisk, people: Path, tmp_path: Path, on_generated_data: tuple[Ended, Path]
 ) -> None:
     del privrisk  # its session is this test's
     alone, output = on_generated_data[1], tmp_path / "experiments"
@@ -181,7 +177,3 @@ def test_what_is_refused(small: Path, people: Path, tmp_path: Path) -> None:
     made = experiments(tmp_path / "table.csv", str(people))
     assert (made.exit_code, "--output" in made.stderr) == (2, True)
     assert not output.exists()
-
-
-def test_it_is_listed() -> None:
-    assert "adversary" in CliRunner().invoke(app, ["experiments", "--help"]).stdout

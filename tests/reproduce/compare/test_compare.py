@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
+from reproducing import reproduce
 
-from privrisk_spark.cli.app import app
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.evidence import Found
 from privrisk_spark.kernels.linkage.learned.fitting import Limits, fit
@@ -249,7 +248,7 @@ def test_claims_are_judged_by_the_figures() -> None:
 
 def test_a_run_writes_page_table_and_figures(tmp_path: Path) -> None:
     for place in ("one", "two"):
-        ran = CliRunner().invoke(app, ["experiments", "compare", f"--output={tmp_path / place}", "--quick"])
+        ran = reproduce("compare", f"--output={tmp_path / place}", "--quick")
         assert ran.exit_code == 0, ran.output
     document = json.loads((tmp_path / "one" / "compare.json").read_text())
     assert [table["data"] for table in document["tables"]] == ["numbers", "amounts", "generated"]

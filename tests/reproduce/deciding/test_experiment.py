@@ -23,10 +23,9 @@ import yaml
 from naive_records import policy_of, quasi
 from product import Privrisk
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
+from reproducing import reproduce
 
 from benchmarks.s3_server import BUCKET
-from privrisk_spark.cli.app import app
 from privrisk_spark.errors import EngineError, SchemaError
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.planning.disclosure import sensitivity
@@ -51,7 +50,7 @@ PLOTS = [
 
 @dataclass(frozen=True)
 class Made:
-    """How a run of ``privrisk experiments deciding`` ended."""
+    """How a run of ``python -m reproduce deciding`` ended."""
 
     code: int
     out: str
@@ -67,9 +66,7 @@ Experiments = Callable[..., Made]
 
 
 def run(output: Path, *arguments: str) -> Made:
-    result = CliRunner().invoke(app, ["experiments", "deciding", *FEW, *arguments, f"--output={output}"])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
+    result = reproduce("deciding", *FEW, *arguments, f"--output={output}")
     return Made(result.exit_code, result.stdout, result.stderr, output)
 
 
@@ -147,7 +144,7 @@ def test_generated_data_need_no_policy(on_generated_data: Made, tmp_path: Path) 
         assert picture.stat().st_size > 50_000, "a blank page is smaller"
 
 
-@pytest.mark.thorough("tests/experiments/adversary/test_experiment.py::test_a_policy_adds_its_table")
+@pytest.mark.thorough("tests/reproduce/adversary/test_experiment.py::test_a_policy_adds_its_table")
 def test_a_policy_adds_its_table(
     experiments: Experiments, privrisk: Privrisk, small: Path, tmp_path: Path, endpoint: str, on_generated_data: Made
 ) -> None:
@@ -260,12 +257,3 @@ def test_an_engine_failure_is_told_and_leaves_no_scratch(
     assert made.code == 3
     assert {path.name for path in made.directory.iterdir()} == {".privrisk.json", "status.json"}
     assert json.loads((made.directory / "status.json").read_text())["code"] == 3
-
-
-def test_the_script_takes_the_same_options(tmp_path: Path) -> None:
-    import sys
-
-    command = [sys.executable, str(ROOT / "jobs" / "experiments.py"), "deciding", "--output", "dbfs://name/place"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
-    assert ended.returncode == 2, ended.stderr
-    assert "--output: is on a file system ('dbfs') that is not available" in ended.stderr

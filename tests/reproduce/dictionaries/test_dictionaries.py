@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from reproducing import reproduce
 
-from privrisk_spark.cli.app import app
 from reproduce.deciding.subject import Subject
 from reproduce.dictionaries.claims import claims, risen
 from reproduce.dictionaries.growth import Nested, grow
@@ -138,9 +137,7 @@ def test_steps_beside_what_is_not_known_are_left_out() -> None:
 def test_the_command_writes_the_same_twice(tmp_path: Path) -> None:
     made = []
     for name in ("a", "b"):
-        ran = CliRunner().invoke(
-            app, ["experiments", "dictionaries", "--quick", "--output", str(tmp_path / name), "--date", "2026-01-02"]
-        )
+        ran = reproduce("dictionaries", "--quick", "--output", str(tmp_path / name), "--date", "2026-01-02")
         assert ran.exit_code == 0, ran.output
         made.append({path.name: path.read_bytes() for path in (tmp_path / name).glob("dictionaries.*")})
     assert sorted(made[0]) == ["dictionaries.csv", "dictionaries.html", "dictionaries.json"]

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from reproducing import reproduce
 
-from privrisk_spark.cli.app import app
 from reproduce.examples.results import claim, findings
 from reproduce.examples.walks import FIGURE, Walk, aruba, basic_top_down
 from reproduce.examples.worked import Example, examples
@@ -50,7 +49,7 @@ def test_a_number_that_does_not_agree_is_told() -> None:
 
 
 def test_the_command_writes_its_files(tmp_path: Path) -> None:
-    ran = CliRunner().invoke(app, ["experiments", "examples", "--output", str(tmp_path / "out")])
+    ran = reproduce("examples", "--output", str(tmp_path / "out"))
     assert ran.exit_code == 0, ran.output
     told = json.loads((tmp_path / "out" / "examples.json").read_text())
     assert len(told["claims"]) == len(EXAMPLES)

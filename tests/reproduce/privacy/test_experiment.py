@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 from product import Privrisk
+from reproducing import Ended, reproduce
 from shared import drawing
-from typer.testing import CliRunner, Result
 
-from privrisk_spark.cli.app import app
 from reproduce.deciding.subject import Subject
 from reproduce.privacy.releases import Public, public_schemes
 from reproduce.privacy.results import PrivacySizes, run_on
@@ -28,11 +27,8 @@ KINDS = ["unsampled", "sampling", "epsilon", "sizes"]
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-def experiments(output: Path, *arguments: str) -> Result:
-    result = CliRunner().invoke(app, ["experiments", "privacy", *FEW, *arguments, f"--output={output}"])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+def experiments(output: Path, *arguments: str) -> Ended:
+    return reproduce("privacy", *FEW, *arguments, f"--output={output}")
 
 
 def test_generated_data_need_no_policy(tmp_path: Path) -> None:
@@ -133,8 +129,3 @@ def test_what_is_refused(small: Path, tmp_path: Path) -> None:
     made = experiments(output, str(small), "--set=table.entity_id=id")
     assert made.exit_code == 2
     assert "entity_id" in made.stderr
-
-
-@pytest.mark.parametrize("name", ["deciding", "privacy"])
-def test_both_experiments_are_listed(name: str) -> None:
-    assert name in CliRunner().invoke(app, ["experiments", "--help"]).stdout

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 import yaml
 from product import Privrisk
-from typer.testing import CliRunner
+from reproducing import reproduce
 
-from privrisk_spark.cli.app import app
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.planning.disclosure import sensitivity
 from privrisk_spark.policy.reading import load
@@ -33,7 +32,7 @@ PLOTS = ["recoding-frontier", "recoding-loss", "recoding-nodes", "recoding-time"
 
 @dataclass(frozen=True)
 class Made:
-    """How a run of ``privrisk experiments recoding`` ended."""
+    """How a run of ``python -m reproduce recoding`` ended."""
 
     code: int
     out: str
@@ -53,9 +52,7 @@ def experiments(tmp_path: Path) -> Experiments:
     """``experiments(*arguments, output=…)``."""
 
     def made(*arguments: str, output: Path = tmp_path / "experiments") -> Made:
-        result = CliRunner().invoke(app, ["experiments", "recoding", *FEW, *arguments, f"--output={output}"])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
+        result = reproduce("recoding", *FEW, *arguments, f"--output={output}")
         return Made(result.exit_code, result.stdout, result.stderr, output)
 
     return made
@@ -91,7 +88,7 @@ def test_generated_data_need_no_policy(experiments: Experiments) -> None:
     assert "<script" not in page
 
 
-@pytest.mark.thorough("tests/experiments/adversary/test_experiment.py::test_a_policy_adds_its_table")
+@pytest.mark.thorough("tests/reproduce/adversary/test_experiment.py::test_a_policy_adds_its_table")
 def test_a_policy_adds_its_table(
     experiments: Experiments, privrisk: Privrisk, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

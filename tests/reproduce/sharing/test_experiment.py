@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from reproducing import reproduce
 
-from privrisk_spark.cli.app import app
 from reproduce.sharing import diffusing
 from reproduce.sharing.aggregate import ENUMERATED, EXACT, LAYERS, LEFT_OUT, LETTER
 
@@ -26,8 +25,7 @@ MEASURED = {"sharing-time", "sharing-diffusion-time"}
 
 
 def run(*arguments: str, output: Path) -> Any:
-    asked = ["experiments", "sharing", *arguments, "--date=2026-01-02", f"--output={output}"]
-    ran = CliRunner().invoke(app, asked)
+    ran = reproduce("sharing", *arguments, "--date=2026-01-02", f"--output={output}")
     assert ran.exit_code == 0, ran.output
     return json.loads((output / "sharing.json").read_text())
 
@@ -92,6 +90,6 @@ def test_sizes_are_obeyed_and_another_seed_is_another_network(tmp_path: Path, mo
 
 @pytest.mark.parametrize("wrong", ["--users=10", "--pairs=1", "--attributes=1", "--attributes=91", "--seed=-1"])
 def test_sizes_that_make_no_sense_are_refused(wrong: str, tmp_path: Path) -> None:
-    ran = CliRunner().invoke(app, ["experiments", "sharing", wrong, f"--output={tmp_path / 'out'}"])
+    ran = reproduce("sharing", wrong, f"--output={tmp_path / 'out'}")
     assert ran.exit_code == 2
     assert not (tmp_path / "out").exists()
