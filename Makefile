@@ -8,7 +8,7 @@ AIRFLOW ?= .venv-airflow
 # Each has a Spark session of its own, of about 2 GB with its Python workers; three keep two cores at work.
 TEST_WORKERS ?= 3
 EXAMPLES ?= some
-CASES ?= not thorough
+CASES ?= not thorough and not reproduce
 PYTEST = $(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder --examples=$(EXAMPLES)
 
 .PHONY: demo test test-all test-thorough test-fast java machine-code check lint wheel bench site lock clean
@@ -29,7 +29,8 @@ test: lint machine-code java $(VENV)/client $(TEST_NEEDS)
 	$(PYTEST) --engine embedded -m "$(CASES)"
 	$(PYTEST) --engine spark -m "on_spark and ($(CASES))"
 
-# Every test on both engines.
+# Every test on both engines, with those of the papers' experiments.
+test-all: CASES = not thorough
 test-all: lint machine-code java $(VENV)/client $(TEST_NEEDS)
 	$(PYTEST) --engine embedded -m "$(CASES)"
 	$(PYTEST) --engine spark -m "spark and ($(CASES))"
@@ -41,7 +42,7 @@ test-thorough:
 
 # Everything that needs no engine, with few random examples of each property: while you work.
 test-fast: machine-code
-	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not spark and not thorough" --examples=few
+	$(BIN)/python -m pytest -q -n $(TEST_WORKERS) --dist worksteal -m "not spark and not thorough and not reproduce" --examples=few
 
 java:
 	@java -version >/dev/null 2>&1 || { echo "Java 17 or 21 is needed on the PATH for tests on Spark."; exit 1; }

@@ -1,6 +1,6 @@
 """The published case study: 5,667,004 records against a register of 9,857,623 people, 300 lattice nodes.
 
-The data is SYNTHETIC (``privrisk_spark.experiments.generated.population``), generated once and cached. The floor and
+The data is SYNTHETIC (``privrisk_spark.pipelines.synthetic.population``), generated once and cached. The floor and
 the product run as child processes on the same files, each timed from its start to its end, and a ratio is reported only
 if both decided the same for every record of a sample.
 """
@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.floor import ATTRIBUTES
 from benchmarks.measure import Measured, measure
-from privrisk_spark.experiments.generated import population
+from privrisk_spark.pipelines.synthetic import population
 
 ROWS = 5_667_004
 DICTIONARY_ROWS = 9_857_623

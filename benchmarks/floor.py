@@ -123,7 +123,7 @@ def floor(
     Parameters
     ----------
     data_dir : str or Path
-        What ``privrisk_spark.experiments.generated.population.generate(…, nulls=False)`` wrote.
+        What ``privrisk_spark.pipelines.synthetic.population.generate(…, nulls=False)`` wrote.
     out_dir : str or Path
         Created if absent.
     utility_at_least : float, default 8

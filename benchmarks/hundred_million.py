@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import case_study
 from benchmarks.case_study import Result
-from privrisk_spark.experiments.generated import population
+from privrisk_spark.pipelines.synthetic import population
 
 ROWS = 100_000_000
 RATIO_AT_MOST = 4.0

@@ -1,6 +1,6 @@
 """Sharing in a network of 500,000 users with up to 70 attributes, as in F12 §7.7: 50,000 pairs, and diffusion.
 
-The data is SYNTHETIC (``privrisk_spark.experiments.generated.network``). Users drawn evenly have next to no common
+The data is SYNTHETIC (``reproduce.generated.network``). Users drawn evenly have next to no common
 friend, so that nothing is to be weighed; ``hard`` are pairs two steps apart, which have some. Modified-Aggregate, which
 F12 measures, is timed beside a lean program (:mod:`benchmarks.sharing_floor`) that reads the same tables and decides by
 the trade-off of loss and utility; that the product counts and decides as the floor does is held pair by pair on a run
@@ -29,8 +29,8 @@ import yaml
 from benchmarks import case_study
 from benchmarks.case_study import BenchmarkError, Result
 from benchmarks.measure import Measured, measure
-from privrisk_spark.experiments.generated.clustered import keyed_uniforms
-from privrisk_spark.experiments.generated.network import SocialNetwork
+from reproduce.generated.clustered import keyed_uniforms
+from reproduce.generated.network import SocialNetwork
 
 USERS, PAIRS, ATTRIBUTES = 500_000, 50_000, (10, 40, 70)
 COMPILED = 2_000

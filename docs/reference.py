@@ -32,8 +32,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "curves",
         "compose",
         "audit",
-        "experiment",
-        "all_experiments",
     ),
     "Sessions": ("session",),
     "Policies": ("load", "Policy"),
@@ -52,8 +50,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Curves",
         "Composed",
         "Audited",
-        "Experimented",
-        "ExperimentedAll",
         "Page",
     ),
 }

@@ -34,12 +34,6 @@ if TYPE_CHECKING:
     from privrisk_spark.api.composing import Composed as Composed, compose as compose
     from privrisk_spark.api.dictionary_curves import Curves as Curves, curves as curves
     from privrisk_spark.api.dry_run import plan as plan, validate as validate
-    from privrisk_spark.api.experimenting import (
-        Experimented as Experimented,
-        ExperimentedAll as ExperimentedAll,
-        all_experiments as all_experiments,
-        experiment as experiment,
-    )
     from privrisk_spark.api.fitting import Fitted as Fitted, approve as approve, fit as fit
     from privrisk_spark.api.masking import mask_table as mask_table
     from privrisk_spark.api.policies import Policy as Policy, load as load
@@ -69,7 +63,6 @@ _MODULES = {
     "api.composing": "Composed compose",
     "api.dictionary_curves": "Curves curves",
     "api.dry_run": "plan validate",
-    "api.experimenting": "Experimented ExperimentedAll all_experiments experiment",
     "api.fitting": "Fitted approve fit",
     "api.masking": "mask_table",
     "api.policies": "Policy load",

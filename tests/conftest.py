@@ -50,7 +50,7 @@ os.environ.update(s3_server.ENVIRONMENT, AWS_ENDPOINT_URL=f"http://127.0.0.1:{fr
 os.environ.update(azure_server.ENVIRONMENT, AZURITE_BLOB_STORAGE_URL=azure_server.address(AZURE))
 os.environ.update(google_server.environment(GOOGLE))
 
-LONG = ("dags", "jobs", "docs", "pipelines", "api", "experiments", "stages", "benchmarks", "engine")
+LONG = ("dags", "jobs", "docs", "pipelines", "api", "reproduce", "stages", "benchmarks", "engine")
 """Directories of the longest files, longest first."""
 
 STARTS_SPARK = {
@@ -77,7 +77,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def without_spark(config: pytest.Config) -> bool:
     """Whether only tests are asked for that need no Spark (``make test-fast``)."""
-    return bool(config.option.markexpr == "not spark and not thorough")
+    return config.option.markexpr.startswith("not spark and not thorough")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -17,6 +17,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "privrisk_spark"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+REPRODUCE = sorted((ROOT / "reproduce").rglob("*.py"))
+"""The papers' experiments: they import any module of the package, and no module of the package imports them."""
 
 FLOORS = (
     ("errors", "claims", "machine_code", "registry"),
@@ -32,7 +34,7 @@ FLOORS = (
     ("engine",),
     ("tables",),
     ("stages",),
-    ("experiments", "audit"),
+    ("audit",),
     ("pipelines",),
     ("api",),
     ("cli",),
@@ -68,11 +70,12 @@ CHAPTERS = ("stages",)
 """Packages whose chapters do not know each other: what they share lies on a floor below."""
 
 LIBRARIES: dict[str, set[str]] = {
-    "pyspark": {"engine", "stages", "tables", "pipelines", "experiments", "audit", "api"},
+    "pyspark": {"engine", "stages", "tables", "pipelines", "audit", "api"},
     "py4j": {"engine", "stages"},
-    "pyarrow": {"storage", "engine", "stages", "tables", "pipelines", "experiments", "audit"},
+    "pyarrow": {"storage", "engine", "stages", "tables", "pipelines", "audit"},
     "pandas": {"results", "engine", "stages", "tables", "api"},
     "great_expectations": set(),
+    "reproduce": set(),
     "pydantic": {"policy", "hierarchies"},
     "yaml": {"policy", "hierarchies"},
     "sqlalchemy": {"ledger"},
@@ -94,10 +97,10 @@ LIBRARIES: dict[str, set[str]] = {
     "duckdb": {"stages"},
     "rapidfuzz": {"kernels"},
     "sklearn": {"kernels", "stages"},
-    "scipy": {"kernels", "planning", "experiments"},
+    "scipy": {"kernels", "planning"},
     "numpy": {
         "kernels", "storage", "hierarchies", "results", "ledger", "planning", "reporting", "engine", "stages", "tables",
-        "experiments", "audit", "pipelines",
+        "audit", "pipelines",
     },
 }  # fmt: skip
 """Every library that is imported, with the packages that may."""
@@ -108,7 +111,7 @@ STANDARD_IN_KERNELS = {
 }  # fmt: skip
 """What the kernels take of the standard library: nothing that reads, writes, logs or draws."""
 
-ACTING_PACKAGES = {"pipelines", "experiments", "audit"}
+ACTING_PACKAGES = {"pipelines", "audit"}
 """Packages in which Spark may act in any function; in a stage the function's name says so."""
 
 ACTIONS = {"collect", "toArrow", "toPandas", "first", "head", "take", "isEmpty", "foreach", "show", "toLocalIterator"}
@@ -208,12 +211,7 @@ def faults_of(name: str, imported: list[Import]) -> Iterator[str]:
         other, *below = place_of(there)
         mine, theirs = floor_of(room, FLOORS), floor_of(other, FLOORS)
         of = extension_of(there)
-        if (
-            of is not None
-            and of != extension
-            and of not in EXTENSIONS.get(extension or "", ())
-            and room not in {"cli", "experiments"}
-        ):
+        if of is not None and of != extension and of not in EXTENSIONS.get(extension or "", ()) and room not in {"cli"}:
             yield f"{name}: {there} is of an extension"
         if mine is None or theirs is None:
             yield f"{name}: {room if mine is None else other} has no floor"
@@ -279,6 +277,16 @@ def test_there_is_no_circle() -> None:
     assert not circles(graph_of({name_of(path): parsed(path) for path in MODULES if path.name != "__init__.py"}))
 
 
+def test_reproduce_has_no_circle() -> None:
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in REPRODUCE}
+    graph = {
+        name: {f"{one.module}.{one.name}" if f"{one.module}.{one.name}" in names else one.module for one in imported}
+        for name, imported in ((name, list(imports_in(parsed(path)))) for name, path in names.items())
+    }
+    assert graph["reproduce.collection"] >= {"reproduce.run", "reproduce.pages"}
+    assert not circles(graph)
+
+
 def test_every_room_has_a_floor() -> None:
     rooms = {place_of(name)[0] for name in NAMES if name and name.count(".") > 0} - {"extensions"}
     assert rooms <= {room for floor in FLOORS for room in floor}
@@ -323,7 +331,7 @@ PLANTED = [
     *(
         (f"the core does not import {one}", f"{room}.any", f"import privrisk_spark.extensions.{one}.policy")
         for one in EXTENSIONS
-        for room in (room for floor in FLOORS for room in floor if room not in {"cli", "experiments"})
+        for room in (room for floor in FLOORS for room in floor if room != "cli")
     ),
     ("no other extension", "extensions.network.api", "import privrisk_spark.extensions.attack.policy"),
     ("floors of an extension", "extensions.attack.policy", "import privrisk_spark.extensions.attack.stages.blocks"),
@@ -447,8 +455,9 @@ def test_a_planted_hidden_action_is_found() -> None:
 
 
 def test_house_rules() -> None:
+    modules = {name_of(path): path for path in MODULES} | {str(path): path for path in REPRODUCE}
     assert not [
-        fault for path in MODULES for fault in against_house_rules(name_of(path), path.read_text(), parsed(path))
+        fault for name, path in modules.items() for fault in against_house_rules(name, path.read_text(), parsed(path))
     ]
     stems = {path.stem for path in MODULES}
     assert not stems & {"utils", "helpers", "common", "manager", "misc"}

@@ -13,7 +13,6 @@ from privrisk_spark.cli.assess import assess
 from privrisk_spark.cli.audit import audit
 from privrisk_spark.cli.config import config_app
 from privrisk_spark.cli.curves import curves
-from privrisk_spark.cli.experiments import experiments_app
 from privrisk_spark.cli.fit import approve, fit
 from privrisk_spark.cli.guide import guide
 from privrisk_spark.cli.hierarchy import hierarchy_app
@@ -34,7 +33,6 @@ app = typer.Typer(
     help="Measure the privacy risk of tables and publish anonymized releases.",
 )
 app.add_typer(config_app, name="config")
-app.add_typer(experiments_app, name="experiments")
 app.add_typer(hierarchy_app, name="hierarchy")
 app.add_typer(ledger_app, name="ledger")
 COMMANDS = (

@@ -19,7 +19,7 @@ def synthesize(
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 2026,
 ) -> None:
     """Write a SYNTHETIC census-like table, a register to attack it with, and hierarchies."""
-    from privrisk_spark.experiments.generated.population import generate
+    from privrisk_spark.pipelines.synthetic.population import generate
 
     with told_errors():
         try:

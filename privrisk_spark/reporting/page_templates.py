@@ -48,12 +48,27 @@ def fill(template: str, **values: object) -> str:
     **values : object
         Text is escaped, but for what is marked as safe. The filter ``shown`` tells any of them to a person.
     """
-    environment = _environment()
-    page = environment.get_template(template).render(**values) + "\n"
+    return _explain_words(_environment().get_template(template).render(**values))
+
+
+def fill_text(text: str, **values: object) -> str:
+    """Return a page as :func:`fill` does, from the text of a template.
+
+    Parameters
+    ----------
+    text : str
+        It can include the files in ``templates``.
+    **values : object
+    """
+    return _explain_words(_environment().from_string(text).render(**values))
+
+
+def _explain_words(rendered: str) -> str:
+    page = rendered + "\n"
     terms = words_of(page)
     if not terms:
         return page
-    words = environment.get_template("words.html.j2").render(terms=terms)
+    words = _environment().get_template("words.html.j2").render(terms=terms)
     head, end_of_header, rest = page.partition("</header>")
     body, end_of_main, foot = rest.rpartition("</main>")
     link = '<p class="meta"><a href="#words">What the words mean</a></p>\n'

@@ -9,22 +9,15 @@ from privrisk_spark.reporting.curve_plots import bound_plot, dictionary_plot
 from privrisk_spark.reporting.page_templates import draw_plot, fill
 from privrisk_spark.reporting.report import MEANINGS
 from privrisk_spark.results.audit import ALPHA, AuditResult
-from privrisk_spark.results.collection import Collection
 from privrisk_spark.results.composition import QUANTILES, Composition
 from privrisk_spark.results.curves import CurveResult
-from privrisk_spark.results.experiment import ExperimentResult
 from privrisk_spark.results.plots import Panel, Plot, Series
 
 __all__ = [
     "render_audit",
-    "render_collection",
     "render_composition",
     "render_curves",
-    "render_experiment",
 ]
-
-_ROWS = 60
-"""Rows of a chart's table, at most; all points are in the CSV file."""
 
 
 def render_audit(result: AuditResult) -> str:
@@ -35,16 +28,6 @@ def render_audit(result: AuditResult) -> str:
     result : AuditResult
     """
     return fill("audit.html.j2", result=result, chart_svg=draw_plot(cells_plot(result), prefix="cells"), alpha=ALPHA)
-
-
-def render_collection(result: Collection) -> str:
-    """Return all experiments as a page, with links to their own.
-
-    Parameters
-    ----------
-    result : Collection
-    """
-    return fill("collection.html.j2", result=result)
 
 
 def render_composition(result: Composition) -> str:
@@ -74,26 +57,6 @@ def render_curves(result: CurveResult) -> str:
     )
 
 
-def render_experiment(result: ExperimentResult) -> str:
-    """Return an experiment as a page: what is claimed beside what is found.
-
-    Parameters
-    ----------
-    result : ExperimentResult
-    """
-    sections = [
-        (
-            same[0],
-            [
-                (plot, draw_plot(plot, prefix=f"{plot.key}-{i}"), [(panel, *table(panel)) for panel in plot.panels])
-                for i, plot in enumerate(same)
-            ],
-        )
-        for same in result.findings.plots
-    ]
-    return fill("experiment.html.j2", result=result, findings=result.findings, sections=sections)
-
-
 def cells_plot(result: AuditResult) -> Plot:
     """Published rows of an audit's large cells beside their law.
 
@@ -119,29 +82,3 @@ def cells_plot(result: AuditResult) -> Plot:
         panels=tuple(panels),
         data=result.title,
     )
-
-
-def table(panel: Panel) -> tuple[list[str], list[list[float | None]]]:
-    """Return a panel as a table: names of the series, and a row for every x.
-
-    Parameters
-    ----------
-    panel : Panel
-        Series with different x get rows of their own.
-
-    Returns
-    -------
-    list of str
-    list of list
-        x, then y of each series or None; evenly thinned out beyond 60 rows, the first and the last kept.
-    """
-    rows: dict[tuple[float, int], list[float | None]] = {}
-    shared = len({series.x for series in panel.series}) == 1
-    for j, series in enumerate(panel.series):
-        for i, (x, y) in enumerate(zip(series.x, series.y, strict=True)):
-            row = rows.setdefault((i, 0) if shared else (i, j), [x, *[None] * len(panel.series)])
-            row[1 + j] = y if y == y else None
-    found = list(rows.values()) if shared else sorted(rows.values(), key=lambda row: row[0] or 0.0)
-    every = -(-len(found) // _ROWS)
-    kept = found[::every]
-    return [series.name for series in panel.series], kept if kept[-1:] == found[-1:] else [*kept, found[-1]]

@@ -17,7 +17,7 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import case_study, floor, measure
-from privrisk_spark.experiments.generated import population
+from privrisk_spark.pipelines.synthetic import population
 
 ATTRIBUTES = ("city", "race", "birthdate", "income")
 HEIGHTS = (4, 2, 3, 4)

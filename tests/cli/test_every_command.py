@@ -70,7 +70,6 @@ def commands(small: Path, small_anonymous: Path, small_attacked: Path, tmp_path:
         "share": ["share", "conf/sharing-demo.yaml", *place],
         "fit": ["fit", str(small_anonymous), *place],
         "curves": ["curves", str(small), *place],
-        "experiments": ["experiments", "deciding", str(small), "--rows=500", "--records=50", "--searches=1", *place],
     }
 
 
@@ -84,7 +83,7 @@ def handlers() -> Iterator[None]:
     LOGGER.handlers.clear()
 
 
-@pytest.mark.parametrize("command", ["release", "assess", "attack", "share", "fit", "curves", "experiments"])
+@pytest.mark.parametrize("command", ["release", "assess", "attack", "share", "fit", "curves"])
 def test_every_command_ends_with_a_status_and_a_swept_scratch(
     command: str,
     commands: dict[str, list[str]],
@@ -125,7 +124,6 @@ EXPLAINED = {
     "share": "decided: the ",
     "fit": "lattice: up to 30 nodes a record",
     "curves": "counting plan of the table itself",
-    "experiments": "",
 }
 
 
@@ -135,8 +133,7 @@ def test_every_command_tells_its_plan_and_is_quiet_if_asked(
 ) -> None:
     assert spark is not None
     monkeypatch.chdir(ROOT)
-    explain = ["--explain"] if EXPLAINED[command] else []
-    result = CliRunner().invoke(app, [*commands[command], *explain, "--quiet"])
+    result = CliRunner().invoke(app, [*commands[command], "--explain", "--quiet"])
     assert result.exit_code in (0, 1), result.stderr  # an attack may find too many
     assert EXPLAINED[command] in result.stdout
     said = [line for line in result.stderr.splitlines() if " WARNING " not in line]

@@ -68,9 +68,6 @@ OUTPUTS: dict[str, list[str]] = {
     "fit": ["fit", "ANONYMOUS"],
     "curves": ["curves", "POLICY"],
     "audit": ["audit", "PRIVATE"],
-    "experiments": ["experiments", "deciding"],
-    "experiments on a table": ["experiments", "deciding", "POLICY"],
-    "all experiments": ["experiments", "all"],
 }
 ARGUMENTS = {
     **{name: ([*words, "--output", "PLACE"], "--output") for name, words in OUTPUTS.items()},

@@ -24,7 +24,7 @@ atexit.register(lambda: open(os.environ["IMPORTED"], "w").write(json.dumps(sorte
 
 OF_SOME = {
     "great_expectations", "dp_accounting", "sqlalchemy", "deltalake", "pyiceberg", "obstore", "sklearn", "splink",
-    "duckdb", "scipy.optimize", "scipy.stats", "rapidfuzz", "privrisk_spark.experiments", "privrisk_spark.audit.trials",
+    "duckdb", "scipy.optimize", "scipy.stats", "rapidfuzz", "reproduce", "privrisk_spark.audit.trials",
     "privrisk_spark.extensions.network.pipeline",
 }  # fmt: skip
 """Modules that no usual run needs."""

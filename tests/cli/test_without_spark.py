@@ -48,10 +48,6 @@ NEED_IT = {
     "share": (*PRIVRISK, "share", str(ROOT / "conf" / "sharing-demo.yaml"), "--output", "found"),
     "curves": (*PRIVRISK, "curves", POLICY, "--output", "found"),
     "audit": (*PRIVRISK, "audit", PRIVATE, "--output", "found"),
-    "deciding": (*PRIVRISK, "experiments", "deciding", "--output", "found"),
-    "privacy": (*PRIVRISK, "experiments", "privacy", "--output", "found"),
-    "adversary": (*PRIVRISK, "experiments", "adversary", "--output", "found"),
-    "recoding": (*PRIVRISK, "experiments", "recoding", "--output", "found"),
     "job": (str(ROOT / "jobs" / "assess.py"), POLICY, "--output", "found"),
 }
 

@@ -44,7 +44,7 @@ def test_a_policy_is_accepted(place: str, text: str) -> None:
 
 
 def test_commands_that_are_named_in_texts_are_there() -> None:
-    """``privrisk experiments compare`` in a sentence: its words are commands."""
+    """``privrisk ledger create`` in a sentence: its words are commands."""
     group = typer.main.get_command(app)
     wrong = []
     for document in DOCUMENTS:

@@ -62,7 +62,7 @@ def test_modules_that_are_named_exist(document: Path) -> None:
     text = document.read_text()
     modules = {str(path.relative_to(ROOT / "privrisk_spark")) for path in (ROOT / "privrisk_spark").rglob("*.py")}
     named = set(re.findall(r"`([a-z_0-9]+(?:/[a-z_0-9]+)*\.py)`", text))
-    elsewhere = {str(path.relative_to(ROOT)) for path in ROOT.glob("[bdjt]*/**/*.py")}
+    elsewhere = {str(path.relative_to(ROOT)) for path in ROOT.glob("[bdjrt]*/**/*.py")}
     missing = named - modules - elsewhere
     assert not missing
     for dotted in re.findall(r"`privrisk_spark((?:\.\w+)+)", text):

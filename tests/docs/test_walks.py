@@ -26,11 +26,12 @@ from policies import DP, DROP, changed
 from product import production_batches
 from shared import without_charts
 from typer.testing import CliRunner
+from unprepared import TABLES
 from walked_examples import AFTER
 
 from privrisk_spark.cli.app import app
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.experiments.generated.unprepared import TABLES
+from reproduce.__main__ import options_parser
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,9 +71,9 @@ PARSED = {
     "privrisk release visits.yaml --date 2026-11-01 --until 2026-11-21": (
         "21 releases; tests/pipelines/release/test_scheduled.py runs a range of three days"
     ),
-    "privrisk experiments all ": "half an hour; tests/experiments/test_collection.py runs it with --quick",
-    "privrisk experiments recoding ": "minutes; tests/experiments/recoding runs it on small tables",
-    "privrisk experiments sharing ": "minutes; tests/experiments/sharing runs it on small networks",
+    "python -m reproduce all ": "half an hour; tests/reproduce/test_collection.py runs it with --quick",
+    "python -m reproduce recoding ": "minutes; tests/reproduce/recoding runs it on small tables",
+    "python -m reproduce sharing ": "minutes; tests/reproduce/sharing runs it on small networks",
 }
 """Beginnings of commands that are only held against the parser, and why."""
 
@@ -252,6 +253,9 @@ def parsed(line: str) -> None:
     match words[0]:
         case "privrisk":
             understood(words[1:])
+        case "python":
+            assert words[1:3] == ["-m", "reproduce"]
+            options_parser(words[3]).parse_intermixed_args(words[4:])
         case "spark-submit":
             (script,) = [word for word in words if word.endswith(".py")]
             assert (ROOT / "jobs" / Path(script).name).is_file()
@@ -309,7 +313,9 @@ def test_a_command_with_a_slip_is_not(line: str) -> None:
 INLINE = [
     (path.stem, " ".join(found.split()))
     for path in DOCUMENTS
-    for found in re.findall(r"`((?:privrisk|spark-submit) [^`:]*-[^`:]*)`", path.read_text())
+    for found in re.findall(
+        r"`((?:privrisk|spark-submit) [^`:]*-[^`:]*|python -m reproduce [^`]* --output [^`]*)`", path.read_text()
+    )
     if "…" not in found and path.stem != "CHANGELOG"
 ]
 

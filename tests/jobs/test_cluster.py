@@ -259,7 +259,6 @@ def asked_below(
         ["approve", f"{disk}/scheme/scheme.json", "--by=A. Officer"],
         ["release", alike, "--run-id=r1", f"--scheme={disk}/scheme/scheme.json"],
         ["mask", swapped, "--run-id=r1"],
-        ["experiments", "recoding", first, f"--output={place}/recoding", "--rows=60", "--attributes=3"],
         ["fit", alike, f"--output={place}/refused"],
     ]
 

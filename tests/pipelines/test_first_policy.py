@@ -15,11 +15,11 @@ import pytest
 from id_tables import NAMES, id_table
 from product import production_batches
 from typer.testing import CliRunner
+from unprepared import ADULT, TABLES, Said
 
 import privrisk_spark as pr
 from privrisk_spark.cli.app import app
 from privrisk_spark.errors import ConfigError, SchemaError
-from privrisk_spark.experiments.generated.unprepared import ADULT, TABLES, Said
 from privrisk_spark.pipelines import first_policy
 from privrisk_spark.planning.first_policy import roles
 from privrisk_spark.policy.reading import load

@@ -10,9 +10,9 @@ import small_release
 from accessibility import checked, faults
 from product import ROOT, Privrisk
 from typer.testing import CliRunner
+from unprepared import TABLES
 
 from privrisk_spark.cli.app import app
-from privrisk_spark.experiments.generated.unprepared import TABLES
 from privrisk_spark.kernels.dp.audit import Certified, Conformance, Event
 from privrisk_spark.reporting.pages import render_audit
 from privrisk_spark.results.audit import AuditResult, Bound, Claim, Findings, FittedCell, Repetition
@@ -72,13 +72,12 @@ def test_reports_of_releases(kind: str, privrisk: Privrisk, small: Path, tmp_pat
 @pytest.mark.thorough("test_reports_of_releases and test_pages_of_a_private_release; all pages have the same parts")
 def test_pages_of_the_other_jobs(privrisk: Privrisk, small: Path, tmp_path: Path) -> None:
     assert privrisk(str(small)).code == 0
-    places = {name: tmp_path / name for name in ("assess", "attack", "curves", "share", "adversary")}
+    places = {name: tmp_path / name for name in ("assess", "attack", "curves", "share")}
     published = "--set=assess.release=published"
     ran("assess", str(small), published, "--output", str(places["assess"]))
     ran("attack", str(small), "--output", str(places["attack"]))
     ran("curves", str(small), "--output", str(places["curves"]))
     ran("share", str(ROOT / "conf" / "sharing-demo.yaml"), "--output", str(places["share"]))
-    ran("experiments", "adversary", "--records", "300", "--output", str(places["adversary"]))
     pages = sorted(page for place in places.values() for page in place.glob("*.html"))
     assert len(pages) == len(places), pages
     assert not faults(checked(pages, profile=tmp_path / "profile"))

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.experiments.generated.clustered import keyed_uniforms
 from privrisk_spark.kernels.as_published import counterexamples as against
 from privrisk_spark.kernels.as_published.algorithm6 import (
     NOTHING,
@@ -27,6 +26,7 @@ from privrisk_spark.kernels.as_published.algorithm6 import (
 )
 from privrisk_spark.kernels.as_published.algorithm7 import LayeredLattices, sample_point
 from privrisk_spark.kernels.lattice.lattice import Lattice
+from reproduce.generated.clustered import keyed_uniforms
 
 # ------------------------------------------------------------------------------------------------ Algorithm 6
 

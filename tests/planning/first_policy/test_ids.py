@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from first_policies import profiled
 from id_tables import INDIVIDUALS, NAMES, id_table
+from unprepared import TABLES
 
-from privrisk_spark.experiments.generated.unprepared import TABLES
 from privrisk_spark.planning.first_policy import roles
 from privrisk_spark.planning.first_policy.codes import code_form
 from privrisk_spark.planning.first_policy.draft import draft
