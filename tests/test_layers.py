@@ -331,7 +331,7 @@ PLANTED = [
     *(
         (f"the core does not import {one}", f"{room}.any", f"import privrisk_spark.extensions.{one}.policy")
         for one in EXTENSIONS
-        for room in (room for floor in FLOORS for room in floor if room != "cli")
+        for room in (room for floor in FLOORS for room in floor)
     ),
     ("no other extension", "extensions.network.api", "import privrisk_spark.extensions.attack.policy"),
     ("floors of an extension", "extensions.attack.policy", "import privrisk_spark.extensions.attack.stages.blocks"),

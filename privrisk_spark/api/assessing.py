@@ -9,8 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import Policy, PolicyLike, as_policy, settle_run, with_frame
-from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened_parts
+from privrisk_spark.api.jobs import run_job
+from privrisk_spark.api.policies import Policy, PolicyLike, as_policy
+from privrisk_spark.api.workspace import Closeable, opened_parts
+from privrisk_spark.engine.failures import named
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
 from privrisk_spark.results.page import Page
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from privrisk_spark.results.assessment import Assessment, Measured, Verdict
+    from privrisk_spark.runs.places import ResultPlace
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,6 +101,7 @@ class Assessed(Closeable):
         return self.assessment._repr_html_()
 
 
+@named()
 def assess(
     table: DataFrame | None,
     policy: PolicyLike | None = None,
@@ -172,12 +176,19 @@ def assess(
     [('k', 1)]
     >>> found.close()
     """
-    from privrisk_spark.engine.failures import named
+    from privrisk_spark.pipelines.assess import run as pipeline
+    from privrisk_spark.pipelines.assess.measured import RECORDS
 
-    with named():
-        own = None if policy is None else as_policy(policy, date)
-        asked = _asked(table, own, quasi_identifiers, sensitive, thresholds, record_id)
-        return _assess(table, asked, output, run_id, date, announce)
+    def measure(*given: Any, place: ResultPlace, **more: Any) -> tuple[Assessment, tuple[str, ...]]:
+        found = pipeline.assess(*given, place=place, **more)
+        return found, tuple(name for name in RECORDS.values() if place.holds(name))
+
+    own = None if policy is None else as_policy(policy, date)
+    asked = _asked(table, own, quasi_identifiers, sensitive, thresholds, record_id)
+    more: dict[str, Any] = {"output": output, "run_id": run_id, "date": date, "announce": announce}
+    run = run_job("assess", table, asked, measure, check=pipeline.check_output, **more)
+    found, there = run.result
+    return Assessed(found, *run[1:], there)
 
 
 def _asked(
@@ -221,29 +232,3 @@ def _asked(
     others = {name: {"role": "insensitive", "action": "drop"} for name in table.columns if name not in columns}
     named = None if record_id is None else {"record_id": record_id}
     return Policy(columns=columns | others, assess={"thresholds": dict(thresholds or {})}, table=named)
-
-
-def _assess(
-    table: DataFrame | None,
-    asked: written.Policy,
-    output: str | Path | None,
-    run_id: str | None,
-    date: dt.date | None,
-    announce: Callable[[str], object] | None,
-) -> Assessed:
-    from privrisk_spark.engine.session import held
-    from privrisk_spark.pipelines.assess import run as pipeline
-    from privrisk_spark.pipelines.assess.measured import RECORDS
-
-    run, day = settle_run(asked, run_id, date, given=table is not None)
-    policy = with_frame(asked, table is not None)
-    with directory_for(output, "assessment") as (where, private):
-        place = pipeline.check_output(policy, where)
-        title = f"privrisk assess {policy.run.name}"
-        with held(table, title, encrypt=False, engine=policy.run.engine) as (spark, given):
-            if private is not None:
-                check_reach(spark, "output")
-            result = pipeline.assess(spark, policy, place=place, run_id=run, date=day, announce=announce, table=given)
-            there = tuple(name for name in RECORDS.values() if place.holds(name))
-        page = Page((place.read("report.html") or b"").decode())
-    return Assessed(result, page, place.address, private, spark, there)

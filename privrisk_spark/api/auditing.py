@@ -5,19 +5,18 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run
-from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
-from privrisk_spark.results.page import Page
-from privrisk_spark.storage.temporary import PrivateDirectory
+from privrisk_spark.api.jobs import JobResult, run_job
+from privrisk_spark.api.policies import PolicyLike
+from privrisk_spark.engine.failures import named
 
 if TYPE_CHECKING:
     from privrisk_spark.results.audit import AuditResult
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audited(Closeable):
+class Audited(JobResult):
     """What an audit found. It reads nothing of the policy's table, so it may be shown to anybody.
 
     Attributes
@@ -33,9 +32,6 @@ class Audited(Closeable):
     """
 
     result: AuditResult
-    report: Page
-    place: Path | str
-    private: PrivateDirectory | None = None
 
     @property
     def passed(self) -> bool:
@@ -47,23 +43,12 @@ class Audited(Closeable):
         """Part of the audit and what it found, of everything that should not be."""
         return tuple(self.result.flags)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe, as in ``audit.json``.
-
-        Returns
-        -------
-        dict
-        """
-        return self.result.to_dict()
-
     def __repr__(self) -> str:
         """Return the verdict and what is flagged."""
         return f"Audited(passed={self.passed}, flags={list(self.flags)})"
 
-    def _repr_html_(self) -> str:
-        return self.result._repr_html_()
 
-
+@named()
 def audit(
     policy: PolicyLike,
     *,
@@ -118,21 +103,21 @@ def audit(
     ...
     privrisk_spark.errors.InputError: guarantee.kind: an audit refutes claims of differential privacy, ...
     """
-    from privrisk_spark.engine.failures import named
+    from privrisk_spark.pipelines import audit as pipeline
 
-    with named():
-        from privrisk_spark.engine.session import held
-        from privrisk_spark.pipelines import audit as pipeline
-
-        policy = as_policy(policy, date)
-        run, day = settle_run(policy, run_id, date, given=False)
-        with directory_for(output, "audit") as (where, private):
-            place = pipeline.check_output(policy, where)
-            with held(
-                None, f"privrisk audit {policy.run.name}", encrypt=False, retries=True, engine=policy.run.engine
-            ) as (spark, _):
-                if private is not None:
-                    check_reach(spark, "output")
-                result = pipeline.audit(spark, policy, place=place, run_id=run, date=day, trials=trials, seed=seed)
-            page = Page((place.read("audit.html") or b"").decode())
-        return Audited(result, page, place.address, private)
+    run = run_job(
+        "audit",
+        None,
+        policy,
+        pipeline.audit,
+        check=pipeline.check_output,
+        output=output,
+        run_id=run_id,
+        date=date,
+        page="audit.html",
+        prepare=lambda own, _: own,
+        retries=True,
+        trials=trials,
+        seed=seed,
+    )
+    return Audited(*run[:4])

@@ -5,12 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run, with_frame
-from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
-from privrisk_spark.results.page import Page
-from privrisk_spark.storage.temporary import PrivateDirectory
+from privrisk_spark.api.jobs import JobResult, run_job
+from privrisk_spark.api.policies import PolicyLike
+from privrisk_spark.engine.failures import named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Composed(Closeable):
+class Composed(JobResult):
     """Risk of records after several releases of them. All of it is exact: never publish it.
 
     Attributes
@@ -35,9 +34,6 @@ class Composed(Closeable):
     """
 
     result: Composition
-    report: Page
-    place: Path | str
-    private: PrivateDirectory | None
 
     @property
     def releases(self) -> tuple[DisclosedRisk, ...]:
@@ -86,10 +82,6 @@ class Composed(Closeable):
             ]
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe, as in ``composition.json``."""
-        return self.result.to_dict()
-
     def __repr__(self) -> str:
         """Return what was found, in words."""
         return f"Composed(releases={len(self.releases)}): {self.result.paragraph}"
@@ -98,6 +90,7 @@ class Composed(Closeable):
         return self.report._repr_html_()
 
 
+@named()
 def compose(
     table: DataFrame | None,
     policy: PolicyLike,
@@ -163,20 +156,18 @@ def compose(
     ...     found.risen, found.to_pandas()[["run_id", "records"]].values.tolist()
     (4, [['monday', 4], ['tuesday', 4], [None, 4]])
     """
-    from privrisk_spark.engine.failures import named
+    from privrisk_spark.pipelines import composition as pipeline
 
-    with named():
-        from privrisk_spark.engine.session import held
-        from privrisk_spark.pipelines import composition as pipeline
-
-        policy = as_policy(policy, date)
-        run, day = settle_run(policy, run_id, date, given=table is not None)
-        own = with_frame(policy, table is not None)
-        with directory_for(output, "composed") as (where, private):
-            place = pipeline.check_output(own, where)
-            with held(table, f"privrisk assess {own.run.name}", encrypt=True, engine=own.run.engine) as (spark, given):
-                if private is not None:
-                    check_reach(spark, "output")
-                result = pipeline.compose(spark, own, place=place, run_id=run, date=day, table=given)
-            page = Page((place.read("composition.html") or b"").decode())
-        return Composed(result, page, place.address, private)
+    run = run_job(
+        "assess",
+        table,
+        policy,
+        pipeline.compose,
+        check=pipeline.check_output,
+        output=output,
+        run_id=run_id,
+        date=date,
+        page="composition.html",
+        encrypt=True,
+    )
+    return Composed(*run[:4])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run, with_frame
-from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
-from privrisk_spark.results.page import Page
-from privrisk_spark.storage.temporary import PrivateDirectory
+from privrisk_spark.api.jobs import JobResult, run_job
+from privrisk_spark.api.policies import PolicyLike
+from privrisk_spark.engine.failures import named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Curves(Closeable):
+class Curves(JobResult):
     """Risk over the size of the attacker's dictionary. All of it is exact: never publish it.
 
     Attributes
@@ -37,9 +37,6 @@ class Curves(Closeable):
     """
 
     result: CurveResult
-    report: Page
-    place: Path | str
-    private: PrivateDirectory | None
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -67,18 +64,12 @@ class Curves(Closeable):
         """
         return self.result.to_pandas()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe, as in ``curves.json``."""
-        return self.result.to_dict()
-
     def __repr__(self) -> str:
         """Return how many points there are, and what they stand for."""
         return f"Curves(shares={len(self.shares)}, floors={len(self.floors)}): {self.result.basis}"
 
-    def _repr_html_(self) -> str:
-        return self.result._repr_html_()
 
-
+@named()
 def curves(
     table: DataFrame | None,
     policy: PolicyLike,
@@ -146,25 +137,21 @@ def curves(
     ...     found.to_pandas()[["share", "utility_at_least"]].values.tolist()
     [[0.5, 1.0], [0.5, 2.0], [1.0, 1.0], [1.0, 2.0]]
     """
-    from privrisk_spark.engine.failures import named
+    from privrisk_spark.pipelines import curves as pipeline
+    from privrisk_spark.planning.curves import request_of
+    from privrisk_spark.planning.places import check_request
 
-    with named():
-        from privrisk_spark.engine.session import held
-        from privrisk_spark.pipelines import curves as pipeline
-        from privrisk_spark.planning.curves import request_of
-        from privrisk_spark.planning.places import check_request
-
-        asked = request_of(shares, floors, records)
-        policy = as_policy(policy, date)
-        run, day = settle_run(policy, run_id, date, given=table is not None)
-        own = with_frame(policy, table is not None)
-        with directory_for(output, "curves") as (where, private):
-            place = check_request(own, where, what="curves")
-            with held(table, f"privrisk curves {own.run.name}", encrypt=False, engine=own.run.engine) as (spark, given):
-                if private is not None:
-                    check_reach(spark, "output")
-                result = pipeline.curves(
-                    spark, own, asked, place=place, run_id=run, date=day, announce=announce, table=given
-                )
-            page = Page((place.read("curves.html") or b"").decode())
-        return Curves(result, page, place.address, private)
+    run = run_job(
+        "curves",
+        table,
+        policy,
+        pipeline.curves,
+        check=partial(check_request, what="curves"),
+        output=output,
+        run_id=run_id,
+        date=date,
+        page="curves.html",
+        request=request_of(shares, floors, records),
+        announce=announce,
+    )
+    return Curves(*run[:4])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from privrisk_spark.api.policies import PolicyLike, as_policy, placed, settle_run, with_frame
+from privrisk_spark.engine.failures import named
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import load_with_faults
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+@named()
 def plan(
     table: DataFrame | None,
     policy: PolicyLike,
@@ -75,21 +77,18 @@ def plan(
     >>> "lattice" in str(pr.plan(df, policy))
     True
     """
-    from privrisk_spark.engine.failures import named
+    from privrisk_spark.engine.session import held
 
-    with named():
-        from privrisk_spark.engine.session import held
+    policy = as_policy(policy, date)
+    if accept_undecided:
+        policy = policy.model_copy(update={"undecided": ()})
+    run, day = settle_run(policy, run_id, date, given=table is not None)
+    asked = _for_release(policy, table is not None) if of == "release" else with_frame(policy, table is not None)
+    encrypt = of == "release" and (not asked.decides or asked.history is not None)
+    with held(table, f"privrisk plan {asked.run.name}", encrypt=encrypt, engine=asked.run.engine) as (spark, given):
+        from privrisk_spark.pipelines.validation.run import plan_only
 
-        policy = as_policy(policy, date)
-        if accept_undecided:
-            policy = policy.model_copy(update={"undecided": ()})
-        run, day = settle_run(policy, run_id, date, given=table is not None)
-        asked = _for_release(policy, table is not None) if of == "release" else with_frame(policy, table is not None)
-        encrypt = of == "release" and (not asked.decides or asked.history is not None)
-        with held(table, f"privrisk plan {asked.run.name}", encrypt=encrypt, engine=asked.run.engine) as (spark, given):
-            from privrisk_spark.pipelines.validation.run import plan_only
-
-            return Plan(plan_only(spark, asked, job=of, run_id=run, date=day, table=given), run)
+        return Plan(plan_only(spark, asked, job=of, run_id=run, date=day, table=given), run)
 
 
 def _for_release(policy: written.Policy, given: bool) -> written.Policy:
@@ -101,6 +100,7 @@ def _for_release(policy: written.Policy, given: bool) -> written.Policy:
     return placed(asked, nowhere / "release", nowhere / "vault")
 
 
+@named()
 def validate(
     table: DataFrame | None,
     policy: PolicyLike | Sequence[str | Path],
@@ -158,42 +158,39 @@ def validate(
     >>> [fault.path for fault in pr.validate(df, policy).faults]
     ['columns.age.hierarchy', 'columns.town.hierarchy']
     """
-    from privrisk_spark.engine.failures import named
+    from privrisk_spark.engine.session import held
+    from privrisk_spark.pipelines.validation.run import validate as look
 
-    with named():
-        from privrisk_spark.engine.session import held
-        from privrisk_spark.pipelines.validation.run import validate as look
-
-        today = date or dt.datetime.now(dt.UTC).date()
-        faults: list[Fault] = []
-        found: written.Policy | None
-        if isinstance(policy, written.Policy | Mapping):
-            try:
-                found = as_policy(policy)
-            except ConfigError as error:
-                found, faults = None, list(error.faults)
-        else:
-            files = [policy] if isinstance(policy, str | Path) else list(policy)
-            framed = table is not None
-            found, faults = load_with_faults(files, overrides=overrides, date=today, releasing=False, frames=framed)
-        if found is None:
-            return Validation(of or "release", run_id or "", (), tuple(faults), (), (), None)
-        job, day = of or _job_of(found), found.run.date or today
+    today = date or dt.datetime.now(dt.UTC).date()
+    faults: list[Fault] = []
+    found: written.Policy | None
+    if isinstance(policy, written.Policy | Mapping):
         try:
-            run = settle_run(found, run_id, date, given=table is not None)[0]
-            asked = with_frame(found, table is not None)
-            if job == "release" and (table is None or asked.output is not None):
-                faults = list(dict.fromkeys([*faults, *impossible(asked, releasing=True)]))
-            elif job == "release" and not faults:
-                asked = _for_release(found, given=True)
+            found = as_policy(policy)
         except ConfigError as error:
-            return Validation(job, run_id or "", (), (*faults, *error.faults), (), (), None)
-        with held(table, f"privrisk validate {asked.run.name}", encrypt=False, engine=asked.run.engine) as (
-            spark,
-            given,
-        ):
-            where = None if output is None else str(output)
-            return look(spark, asked, job=job, run_id=run, date=day, table=given, output=where, faults=faults)
+            found, faults = None, list(error.faults)
+    else:
+        files = [policy] if isinstance(policy, str | Path) else list(policy)
+        framed = table is not None
+        found, faults = load_with_faults(files, overrides=overrides, date=today, releasing=False, frames=framed)
+    if found is None:
+        return Validation(of or "release", run_id or "", (), tuple(faults), (), (), None)
+    job, day = of or _job_of(found), found.run.date or today
+    try:
+        run = settle_run(found, run_id, date, given=table is not None)[0]
+        asked = with_frame(found, table is not None)
+        if job == "release" and (table is None or asked.output is not None):
+            faults = list(dict.fromkeys([*faults, *impossible(asked, releasing=True)]))
+        elif job == "release" and not faults:
+            asked = _for_release(found, given=True)
+    except ConfigError as error:
+        return Validation(job, run_id or "", (), (*faults, *error.faults), (), (), None)
+    with held(table, f"privrisk validate {asked.run.name}", encrypt=False, engine=asked.run.engine) as (
+        spark,
+        given,
+    ):
+        where = None if output is None else str(output)
+        return look(spark, asked, job=job, run_id=run, date=day, table=given, output=where, faults=faults)
 
 
 def _job_of(policy: written.Policy) -> Job:

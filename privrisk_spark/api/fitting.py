@@ -6,10 +6,12 @@ import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run, with_frame
-from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
+from privrisk_spark.api.jobs import run_job
+from privrisk_spark.api.policies import PolicyLike
+from privrisk_spark.api.workspace import Closeable
+from privrisk_spark.engine.failures import named
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy.schemes import FittedPartition, FittedScheme, read_scheme
 from privrisk_spark.results.page import html_table
@@ -17,6 +19,9 @@ from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from privrisk_spark.policy.policy import Policy
+    from privrisk_spark.runs.places import ResultPlace
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,6 +105,7 @@ class Fitted(Closeable):
         return html_table(repr(self), ("quasi-identifier", "level", "height"), rows)
 
 
+@named()
 def fit(
     table: DataFrame | None,
     policy: PolicyLike,
@@ -159,23 +165,15 @@ def fit(
     ...     found.levels, found.suppressed
     ({'age': 3, 'sex': 0}, 1)
     """
-    from privrisk_spark.engine.failures import named
+    from privrisk_spark.pipelines import fit as pipeline
 
-    with named():
-        from privrisk_spark.engine.session import held
-        from privrisk_spark.pipelines import fit as pipeline
-
-        policy = as_policy(policy, date)
-        run, day = settle_run(policy, run_id, date, given=table is not None)
-        own = with_frame(policy, table is not None)
+    def check(own: Policy, where: str) -> ResultPlace:
         pipeline.refuse_other_guarantees(own)
-        with directory_for(output, "fit") as (where, private):
-            place = pipeline.check_output(own, where)
-            with held(table, f"privrisk fit {own.run.name}", encrypt=False, engine=own.run.engine) as (spark, given):
-                if private is not None:
-                    check_reach(spark, "output")
-                scheme = pipeline.fit(spark, own, place=place, run_id=run, date=day, table=given, announce=announce)
-        return Fitted(scheme, place.path / pipeline.SCHEME, private)
+        return pipeline.check_output(own, where)
+
+    asked: dict[str, Any] = {"output": output, "run_id": run_id, "date": date, "announce": announce}
+    run = run_job("fit", table, policy, pipeline.fit, check=check, **asked)
+    return Fitted(run.result, Path(run.place) / pipeline.SCHEME, run.private)
 
 
 def approve(scheme: str | Path, *, by: str) -> Fitted:

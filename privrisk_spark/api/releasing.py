@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import PolicyLike, as_policy, placed, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, opened
+from privrisk_spark.engine.failures import named
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy import policy as written
 from privrisk_spark.policy.reading import check_run_id
@@ -106,6 +107,7 @@ class Released(Closeable):
         return (self.vault_report or self.report).framed()
 
 
+@named()
 def release(
     table: DataFrame | None,
     policy: PolicyLike,
@@ -185,40 +187,37 @@ def release(
     ...     done.manifest["rows"], done.data.columns
     (12, ['age', 'city', 'diagnosis'])
     """
-    from privrisk_spark.engine.failures import named
+    from privrisk_spark.engine.session import held
+    from privrisk_spark.pipelines.release import run as pipeline
 
-    with named():
-        from privrisk_spark.engine.session import held
-        from privrisk_spark.pipelines.release import run as pipeline
-
-        policy = as_policy(policy, date)
-        if accept_undecided:
-            policy = policy.model_copy(update={"undecided": ()})
-        run, day = settle_run(policy, run_id, date, given=table is not None)
-        wanted = {"output": output, "vault": vault}
-        if policy.output is not None:
-            wanted = {"output": output or policy.output.path, "vault": vault or policy.output.vault}
-        private = PrivateDirectory() if None in wanted.values() else None
-        try:
-            places = {
-                name: private.path / name if where is None and private is not None else where or ""
-                for name, where in wanted.items()
-            }
-            asked = placed(with_frame(policy, table is not None), places["output"], places["vault"])
-            # Keys travel inside tasks.
-            encrypt = not asked.decides or asked.history is not None
-            title = f"privrisk release {asked.run.name}"
-            with held(table, title, encrypt=encrypt, engine=asked.run.engine) as (spark, given):
-                if private is not None:
-                    check_reach(spark, " and ".join(name for name, where in wanted.items() if where is None))
-                outcome = pipeline.release(
-                    spark, asked, run_id=run, date=day, announce=announce, table=given, again=private is None
-                )
-                return _opened(spark, outcome, asked, private)
-        except BaseException:
+    policy = as_policy(policy, date)
+    if accept_undecided:
+        policy = policy.model_copy(update={"undecided": ()})
+    run, day = settle_run(policy, run_id, date, given=table is not None)
+    wanted = {"output": output, "vault": vault}
+    if policy.output is not None:
+        wanted = {"output": output or policy.output.path, "vault": vault or policy.output.vault}
+    private = PrivateDirectory() if None in wanted.values() else None
+    try:
+        places = {
+            name: private.path / name if where is None and private is not None else where or ""
+            for name, where in wanted.items()
+        }
+        asked = placed(with_frame(policy, table is not None), places["output"], places["vault"])
+        # Keys travel inside tasks.
+        encrypt = not asked.decides or asked.history is not None
+        title = f"privrisk release {asked.run.name}"
+        with held(table, title, encrypt=encrypt, engine=asked.run.engine) as (spark, given):
             if private is not None:
-                private.close()
-            raise
+                check_reach(spark, " and ".join(name for name, where in wanted.items() if where is None))
+            outcome = pipeline.release(
+                spark, asked, run_id=run, date=day, announce=announce, table=given, again=private is None
+            )
+            return _opened(spark, outcome, asked, private)
+    except BaseException:
+        if private is not None:
+            private.close()
+        raise
 
 
 def withdraw(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.policies import Policy
+from privrisk_spark.engine.failures import named
 from privrisk_spark.policy.dictionaries import GIVEN
 from privrisk_spark.results.first_policy import ColumnGuess, FirstPolicy, FloorTable
 from privrisk_spark.results.page import Page
@@ -93,6 +94,7 @@ class Suggested:
         return self.found._repr_html_()
 
 
+@named()
 def profile(df: DataFrame) -> TableProfile:
     """Profile a table: what each column holds, how far columns tell rows apart, which may be ids.
 
@@ -121,15 +123,12 @@ def profile(df: DataFrame) -> TableProfile:
     >>> found["age"].kind, found["age"].distinct, found["sex"].variants
     ('number', 3, 1)
     """
-    from privrisk_spark.engine.failures import named
+    from privrisk_spark.engine.session import held
+    from privrisk_spark.pipelines.first_policy import profile_table
 
-    with named():
-        from privrisk_spark.engine.session import held
-        from privrisk_spark.pipelines.first_policy import profile_table
-
-        with held(df, "privrisk profile", encrypt=False) as (_, given):
-            assert given is not None
-            return profile_table(given).profile
+    with held(df, "privrisk profile", encrypt=False) as (_, given):
+        assert given is not None
+        return profile_table(given).profile
 
 
 def suggest_policy(df: DataFrame, *, run: str = "table") -> Suggested:
@@ -201,18 +200,16 @@ def name_of(path: str) -> str:
     return name or "table"
 
 
+@named()
 def _suggested(df: DataFrame | None, table: Mapping[str, Any], run: str) -> Suggested:
-    from privrisk_spark.engine.failures import named
+    from privrisk_spark.engine.session import held
+    from privrisk_spark.pipelines.first_policy import opened, policy_of, propose_policy
+    from privrisk_spark.pipelines.first_policy_files import first_policy_text
+    from privrisk_spark.reporting.profile_page import render_first_policy
 
-    with named():
-        from privrisk_spark.engine.session import held
-        from privrisk_spark.pipelines.first_policy import opened, policy_of, propose_policy
-        from privrisk_spark.pipelines.first_policy_files import first_policy_text
-        from privrisk_spark.reporting.profile_page import render_first_policy
-
-        with held(df, f"privrisk init {run}", encrypt=False) as (spark, given):
-            frame = opened(spark, table) if given is None else given
-            proposed = propose_policy(frame, table, title=run)
-        policy = Policy.of(policy_of(proposed, table))
-        text = first_policy_text(proposed, table, files={}, output=None, command="pr.release(df, policy)")
-        return Suggested(policy, text, proposed.told, Page(render_first_policy(proposed.told)), proposed, table)
+    with held(df, f"privrisk init {run}", encrypt=False) as (spark, given):
+        frame = opened(spark, table) if given is None else given
+        proposed = propose_policy(frame, table, title=run)
+    policy = Policy.of(policy_of(proposed, table))
+    text = first_policy_text(proposed, table, files={}, output=None, command="pr.release(df, policy)")
+    return Suggested(policy, text, proposed.told, Page(render_first_policy(proposed.told)), proposed, table)

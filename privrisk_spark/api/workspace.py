@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from privrisk_spark.engine.failures import named
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.temporary import PrivateDirectory
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from privrisk_spark.policy.run import Engine
 
 
+@named()
 def session(engine: Engine = "auto") -> SparkSession:
     """Return the Spark session of this process. If there is none, make one.
 
@@ -41,12 +43,9 @@ def session(engine: Engine = "auto") -> SparkSession:
     >>> spark.createDataFrame([("Ada", 34), ("Ben", 36)], "name string, age int").count()
     2
     """
-    from privrisk_spark.engine.failures import named
+    from privrisk_spark.engine.session import obtain
 
-    with named():
-        from privrisk_spark.engine.session import obtain
-
-        return obtain("privrisk", engine=engine)
+    return obtain("privrisk", engine=engine)
 
 
 def check_reach(spark: SparkSession, key: str) -> None:
@@ -148,7 +147,6 @@ def opened(private: PrivateDirectory | None, spark: SparkSession, read: Callable
     EngineError
         If the files are gone.
     """
-    from privrisk_spark.engine.failures import named
     from privrisk_spark.engine.settings import as_required
 
     with named(), as_required(spark):

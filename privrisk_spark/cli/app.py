@@ -4,42 +4,72 @@ from __future__ import annotations
 
 import atexit
 import gc
-from typing import Annotated
+from collections import UserDict
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+import typer.main
+from typer.core import TyperGroup
 
 from privrisk_spark import __version__
-from privrisk_spark.cli.assess import assess
-from privrisk_spark.cli.audit import audit
-from privrisk_spark.cli.config import config_app
-from privrisk_spark.cli.curves import curves
-from privrisk_spark.cli.fit import approve, fit
-from privrisk_spark.cli.guide import guide
-from privrisk_spark.cli.hierarchy import hierarchy_app
-from privrisk_spark.cli.init import init
-from privrisk_spark.cli.ledger import ledger_app
-from privrisk_spark.cli.mask import mask
 from privrisk_spark.cli.printing import echo
-from privrisk_spark.cli.release import release
-from privrisk_spark.cli.synthetic import synthesize
-from privrisk_spark.cli.validate import validate
-from privrisk_spark.cli.withdraw import withdraw
-from privrisk_spark.extensions.attack.cli import attack
-from privrisk_spark.extensions.network.cli import share
+
+_CLI = "privrisk_spark.cli"
+COMMANDS = {
+    "init": f"{_CLI}.init",
+    "validate": f"{_CLI}.validate",
+    "release": f"{_CLI}.release",
+    "mask": f"{_CLI}.mask",
+    "withdraw": f"{_CLI}.withdraw",
+    "assess": f"{_CLI}.assess",
+    "attack": "privrisk_spark.extensions.attack.cli",
+    "share": "privrisk_spark.extensions.network.cli",
+    "fit": f"{_CLI}.fit",
+    "approve": f"{_CLI}.fit",
+    "curves": f"{_CLI}.curves",
+    "audit": f"{_CLI}.audit",
+    "synthesize": f"{_CLI}.synthetic",
+    "guide": f"{_CLI}.guide",
+    "config": f"{_CLI}.config",
+    "hierarchy": f"{_CLI}.hierarchy",
+    "ledger": f"{_CLI}.ledger",
+}
+"""Module of each command. It has a function with the name of the command, or a group with the ending ``_app``."""
+
+
+class Commands(UserDict[str, Any]):
+    """Commands, whose modules are imported when the commands are read."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a command."""
+        module = import_module(self.data[name])
+        one = typer.Typer()
+        if hasattr(module, f"{name}_app"):
+            one.add_typer(getattr(module, f"{name}_app"), name=name)
+        else:
+            one.command(name)(getattr(module, name))
+        return typer.main.get_group(one).commands[name]
+
+
+class OnDemand(TyperGroup):
+    """A group that imports the module of the command that runs, and no other."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Commands(COMMANDS)
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Return the names of the commands."""
+        return list(self.commands)
+
 
 app = typer.Typer(
+    cls=OnDemand,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Measure the privacy risk of tables and publish anonymized releases.",
 )
-app.add_typer(config_app, name="config")
-app.add_typer(hierarchy_app, name="hierarchy")
-app.add_typer(ledger_app, name="ledger")
-COMMANDS = (
-    init, validate, release, mask, withdraw, assess, attack, share, fit, approve, curves, audit, synthesize, guide,
-)  # fmt: skip
-for command in COMMANDS:
-    app.command()(command)
 
 
 def _version(asked: bool) -> None:

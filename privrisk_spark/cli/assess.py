@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from privrisk_spark.cli.attempt import Attempt, attempted
-from privrisk_spark.cli.options import (
-    Configs,
-    Date,
-    DryRun,
-    EngineOption,
-    Explain,
-    Log,
-    LogFormat,
-    Overrides,
-    Policies,
-    PrivateOutput,
-    Quiet,
-    RunId,
-    Verbose,
-)
-from privrisk_spark.cli.printing import echo
-
-if TYPE_CHECKING:
-    from privrisk_spark.policy.policy import Policy
+from privrisk_spark.cli.attempt import Job, start_job
+from privrisk_spark.cli.options import CommonOptions, DryRun, Explain, PrivateOutput, take_common
+from privrisk_spark.cli.printing import echo, print_private
 
 History = Annotated[
     bool, typer.Option("--history", help="Report what the policy's earlier releases disclose together.")
 ]
 
 
+@take_common
 def assess(
+    common: CommonOptions,
     output: PrivateOutput,
-    policies: Policies = None,
-    config: Configs = None,
-    overrides: Overrides = None,
-    date: Date = None,
-    run_id: RunId = None,
     dry_run: DryRun = False,
     explain: Explain = False,
     history: History = False,
-    log_format: Log = LogFormat.text,
-    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
-    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Measure the risk of a table, alone or against a release and a population. Transforms and publishes nothing.
 
@@ -54,53 +29,39 @@ def assess(
 
     Exit code 1 if a threshold of assess.thresholds is missed.
     """
-    with attempted(run_id, log_format) as attempt:
-        files = [*(policies or []), *(config or [])]
-        policy, day = attempt.policy(files, overrides, date, releasing=False)
+    with start_job(common) as job:
         if history:
-            _compose(attempt, policy, day, output, dry_run=dry_run)
+            _compose(job, output, dry_run=dry_run)
             return
         import privrisk_spark as pr
-        from privrisk_spark.engine.failures import named
+        from privrisk_spark.pipelines.assess.run import check_output
 
-        with named():
-            from privrisk_spark.pipelines.assess.run import check_output
-
-            place = check_output(policy, output)
+        place = check_output(job.policy, output)
         if dry_run:
-            echo(pr.plan(None, policy, of="assess", run_id=attempt.run_id, date=day))
+            echo(pr.plan(None, job.policy, of="assess", **job.run))
             return
-        attempt.tell_in(place)
-        announce = echo if explain else None
-        found = pr.assess(None, policy, output=output, run_id=attempt.run_id, date=day, announce=announce)
+        job.attempt.tell_in(place)
+        found = pr.assess(None, job.policy, output=output, announce=echo if explain else None, **job.run)
     echo(found.assessment.paragraph)
     for verdict in found.verdicts:
         echo(f"  {'met   ' if verdict.passed else 'MISSED'}  {verdict.rule}")
-    for name in ("report.html", "measures.json", "assessment.json"):
-        echo(f"  {place.called(name)}")
-    echo("  never publish them: exact figures about the table")
+    print_private(place, "report.html", "measures.json", "assessment.json")
     if found.passed is False:
         raise typer.Exit(1)
 
 
-def _compose(attempt: Attempt, policy: Policy, day: dt.date, output: str, *, dry_run: bool) -> None:
+def _compose(job: Job, output: str, *, dry_run: bool) -> None:
     """Report what earlier releases disclose together."""
-    from privrisk_spark.engine.failures import named
+    import privrisk_spark as pr
+    from privrisk_spark.pipelines import composition
+    from privrisk_spark.planning.history import earlier_releases
 
-    with named():
-        from privrisk_spark.engine.session import held
-        from privrisk_spark.pipelines import composition
-        from privrisk_spark.planning.history import earlier_releases
-
-        place = composition.check_output(policy, output)
-        if dry_run:
-            for one in earlier_releases(policy, own=None):
-                echo(f"{one.run_id}  {one.date}  {one.manifest}")
-            return
-        attempt.tell_in(place)
-        with held(None, f"privrisk assess {policy.run.name}", encrypt=True, engine=policy.run.engine) as (spark, _):
-            found = composition.compose(spark, policy, place=place, run_id=attempt.run_id, date=day)
-    echo(found.paragraph)
-    for name in composition.FILES:
-        echo(f"  {place.called(name)}")
-    echo("  never publish them: exact figures about the table")
+    place = composition.check_output(job.policy, output)
+    if dry_run:
+        for one in earlier_releases(job.policy, own=None):
+            echo(f"{one.run_id}  {one.date}  {one.manifest}")
+        return
+    job.attempt.tell_in(place)
+    found = pr.compose(None, job.policy, output=output, **job.run)
+    echo(found.result.paragraph)
+    print_private(place, *composition.FILES)

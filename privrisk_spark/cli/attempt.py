@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from privrisk_spark.cli.options import LogFormat
+from privrisk_spark.cli.options import CommonOptions, LogFormat
 from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import (
     BudgetError,
@@ -116,6 +116,48 @@ def attempted(run_id: str | None, log_format: LogFormat, *, told: Path | None = 
         _end(EngineError("stopped by a signal before the run ended."), attempt, log_format)
     except Exception as error:
         _end(_ours(error), attempt, log_format)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job whose policy was read.
+
+    Attributes
+    ----------
+    attempt : Attempt
+    policy : Policy
+    date : date
+        Business date.
+    """
+
+    attempt: Attempt
+    policy: Policy
+    date: dt.date
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """Run id and business date, as the Python interface takes them."""
+        return {"run_id": self.attempt.run_id, "date": self.date}
+
+
+@contextmanager
+def start_job(common: CommonOptions, *, releasing: bool = False, told: Path | None = None) -> Iterator[Job]:
+    """Read the policy of a job and run the job; the command ends as :func:`attempted` describes.
+
+    Parameters
+    ----------
+    common : CommonOptions
+    releasing : bool
+        Demand what a release needs.
+    told : Path, optional
+        Status file.
+    """
+    with attempted(common.run_id, common.log_format, told=told) as attempt:
+        policy, day = attempt.policy(common.files, common.overrides, common.date, releasing=releasing)
+        from privrisk_spark.engine.failures import named
+
+        with named():
+            yield Job(attempt, policy, day)
 
 
 def _refuse_other_file(told: Path | None) -> None:

@@ -6,53 +6,29 @@ from typing import Annotated
 
 import typer
 
-from privrisk_spark.cli.attempt import attempted, told_errors
-from privrisk_spark.cli.options import (
-    Configs,
-    Date,
-    EngineOption,
-    Explain,
-    Log,
-    LogFormat,
-    Overrides,
-    Policies,
-    PrivateOutput,
-    Quiet,
-    RunId,
-    Verbose,
-)
+from privrisk_spark.cli.attempt import start_job, told_errors
+from privrisk_spark.cli.options import CommonOptions, Explain, PrivateOutput, take_common
 from privrisk_spark.cli.printing import echo
 
 
+@take_common
 def fit(
+    common: CommonOptions,
     output: PrivateOutput,
-    policies: Policies = None,
-    config: Configs = None,
-    overrides: Overrides = None,
-    date: Date = None,
-    run_id: RunId = None,
     explain: Explain = False,
-    log_format: Log = LogFormat.text,
-    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
-    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Search for the scheme of a table that is to be k-anonymous, and write it for somebody to approve."""
-    with attempted(run_id, log_format) as attempt:
-        policy, day = attempt.policy([*(policies or []), *(config or [])], overrides, date, releasing=False)
+    with start_job(common) as job:
         import privrisk_spark as pr
-        from privrisk_spark.engine.failures import named
+        from privrisk_spark.pipelines.fit import check_output
 
-        with named():
-            from privrisk_spark.pipelines.fit import check_output
-
-            attempt.tell_in(check_output(policy, output))
-        found = pr.fit(None, policy, output=output, run_id=attempt.run_id, date=day, announce=echo if explain else None)
-    echo(f"Scheme of {found.rows:,} rows, {found.suppressed:,} of them suppressed, run id {attempt.run_id}")
+        job.attempt.tell_in(check_output(job.policy, output))
+        found = pr.fit(None, job.policy, output=output, announce=echo if explain else None, **job.run)
+    echo(f"Scheme of {found.rows:,} rows, {found.suppressed:,} of them suppressed, run id {job.attempt.run_id}")
     if found.levels is None:
         echo(f"  {found.classes:,} classes with levels of their own")
     for name, level in (found.levels or {}).items():
-        title = policy.quasi_identifiers[name].hierarchy.named_level(level)
+        title = job.policy.quasi_identifiers[name].hierarchy.named_level(level)
         echo(f"  {name}: level {level}" + ("" if title == f"level {level}" else f", {title}"))
     echo(f"  metric {found.metric}: {found.value:.8g} ({'the best of all' if found.optimal else 'not proved'})")
     echo(f"  {found.place} (never publish: exact figures; privrisk approve FILE --by NAME)")

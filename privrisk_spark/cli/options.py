@@ -1,11 +1,15 @@
-"""What commands have in common: their arguments and options."""
+"""Arguments and options that several commands take."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -103,3 +107,63 @@ PrivateOutput = Annotated[
         "--output", metavar="DIR", help="Directory to write to, or a URI in HDFS or an object store; never publish it."
     ),
 ]
+
+
+@dataclass(frozen=True)
+class CommonOptions:
+    """Options that every job takes; ``--quiet``, ``--verbose`` and ``--engine`` act when they are parsed.
+
+    Attributes
+    ----------
+    policies, config : list of str or None
+        Policy files, as arguments and as ``--config``.
+    overrides : list of str or None
+        ``--set``.
+    date, run_id : str or None
+    log_format : LogFormat
+    quiet, verbose : bool
+    engine : EngineName or None
+    """
+
+    policies: Policies = None
+    config: Configs = None
+    overrides: Overrides = None
+    date: Date = None
+    run_id: RunId = None
+    log_format: Log = LogFormat.text
+    quiet: Quiet = False
+    verbose: Verbose = False
+    engine: EngineOption = None
+
+    @property
+    def files(self) -> list[str]:
+        """Policy files, in the order of merging."""
+        return [*(self.policies or []), *(self.config or [])]
+
+    def override(self, *more: str) -> CommonOptions:
+        """Return the options with further overrides ``KEY=VALUE``."""
+        return replace(self, overrides=[*(self.overrides or []), *more])
+
+
+_COMMON = tuple(signature(CommonOptions, eval_str=True).parameters.values())
+
+
+def take_common(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the common options to a command, which gets them as its first argument.
+
+    Parameters
+    ----------
+    command : callable
+        Its other parameters are its own options.
+    """
+    own = list(signature(command, eval_str=True).parameters.values())[1:]
+    required = sum(one.default is Parameter.empty for one in own)
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        common = CommonOptions(**{one.name: given.pop(one.name) for one in _COMMON})
+        command(common, **given)
+
+    shown = [*own[:required], *_COMMON[:3], *own[required:], *_COMMON[3:]]
+    run.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    return run

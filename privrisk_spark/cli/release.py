@@ -5,87 +5,60 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from privrisk_spark.cli.attempt import attempted, days_of
-from privrisk_spark.cli.options import (
-    AcceptUndecided,
-    Configs,
-    Date,
-    DryRun,
-    EngineOption,
-    Explain,
-    Log,
-    LogFormat,
-    Overrides,
-    Policies,
-    Quiet,
-    RunId,
-    StatusFile,
-    Until,
-    Verbose,
-)
+from privrisk_spark.cli.attempt import days_of, start_job
+from privrisk_spark.cli.options import AcceptUndecided, CommonOptions, DryRun, Explain, StatusFile, Until, take_common
 from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import PlaceError
 
 
+@take_common
 def release(
-    policies: Policies = None,
-    config: Configs = None,
-    overrides: Overrides = None,
-    date: Date = None,
+    common: CommonOptions,
     until: Until = None,
-    run_id: RunId = None,
     dry_run: DryRun = False,
     explain: Explain = False,
     accept_undecided: AcceptUndecided = False,
-    log_format: Log = LogFormat.text,
     status_file: StatusFile = None,
     scheme: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Apply an approved scheme of privrisk fit; as --set guarantee.scheme=FILE."),
     ] = None,
-    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
-    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Read, encode, count, decide, validate and publish a table as its policy says."""
-    files = [*(policies or []), *(config or [])]
     if scheme is not None:
-        overrides = [*(overrides or []), f"guarantee.scheme={json.dumps(scheme)}"]
-    if accept_undecided:
-        overrides = [*(overrides or []), NOTHING_UNDECIDED]
-    for day in days_of(date, until, run_id):
-        release_day(
-            files, overrides, day, run_id, dry_run=dry_run, explain=explain, log_format=log_format, told=status_file
-        )
+        common = common.override(f"guarantee.scheme={json.dumps(scheme)}")
+    release_days(common, until, dry_run=dry_run, explain=explain, accept_undecided=accept_undecided, told=status_file)
 
 
-NOTHING_UNDECIDED = "undecided=[]"
-"""Override by which the proposals for undecided columns are accepted."""
-
-
-def release_day(
-    files: list[str],
-    overrides: list[str] | None,
-    date: str | None,
-    run_id: str | None,
+def release_days(
+    common: CommonOptions,
+    until: str | None,
     *,
     dry_run: bool,
     explain: bool,
-    log_format: LogFormat,
+    accept_undecided: bool,
     told: Path | None,
     masked: bool = False,
 ) -> None:
-    """Release one day's table, or plan it; ``masked`` refuses policies of another kind."""
-    with attempted(run_id, log_format, told=told) as attempt:
+    """Release the table of each day, or plan it; ``masked`` refuses policies of another kind."""
+    if accept_undecided:
+        common = common.override("undecided=[]")
+    for day in days_of(common.date, until, common.run_id):
+        _release_day(replace(common, date=day), dry_run=dry_run, explain=explain, told=told, masked=masked)
+
+
+def _release_day(common: CommonOptions, *, dry_run: bool, explain: bool, told: Path | None, masked: bool) -> None:
+    with start_job(common, releasing=True, told=told) as job:
         from privrisk_spark.runs.vaults import vault_at
         from privrisk_spark.runs.workplace import Workplace, output_at
 
-        policy, day = attempt.policy(files, overrides, date)
+        policy, attempt = job.policy, job.attempt
         if not dry_run:
             place = Workplace(output_at(policy.places.path), vault_at(policy.places.vault), attempt.run_id)
             with suppress(PlaceError):  # which the release raises again, after what it finds wrong before
@@ -97,10 +70,9 @@ def release_day(
         if masked:
             refuse_other_kinds(policy)
         if dry_run:
-            echo(pr.plan(None, policy, run_id=attempt.run_id, date=day))
+            echo(pr.plan(None, policy, **job.run))
             return
-        announce = echo if explain else None
-        done = pr.release(None, policy, run_id=attempt.run_id, date=day, announce=announce)
+        done = pr.release(None, policy, announce=echo if explain else None, **job.run)
     what = "Released" if done.fresh else "Already released, nothing done:"
     echo(f"{what} {done.manifest['rows']:,} rows, run id {attempt.run_id}")
     echo(f"  manifest  {done.place}/manifest.json")

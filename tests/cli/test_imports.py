@@ -12,6 +12,8 @@ import pytest
 import yaml
 from product import ROOT
 
+from privrisk_spark.cli import app
+
 SITE = """
 import atexit, json, os, sys
 from importlib.machinery import PathFinder
@@ -61,6 +63,9 @@ def run(root: Path, arguments: list[str], *, hidden: str = "") -> tuple[subproce
     return done, set(json.loads((root / "imported").read_text()))
 
 
+MODULES_OF_COMMANDS = set(app.COMMANDS.values())
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_imports_only_what_its_policy_needs(small: Path, tmp_path: Path, name: str) -> None:
     arguments, unused = COMMANDS[name]
@@ -70,6 +75,8 @@ def test_command_imports_only_what_its_policy_needs(small: Path, tmp_path: Path,
     assert done.returncode == 0, done.stderr
     assert "privrisk_spark.cli.app" in imported
     assert not imported & (OF_SOME | unused)
+    own = {f"privrisk_spark.cli.{name}"} if name != "help" else MODULES_OF_COMMANDS
+    assert imported & MODULES_OF_COMMANDS == own
 
 
 def test_report_without_charts_has_the_numbers(small: Path, tmp_path: Path) -> None:

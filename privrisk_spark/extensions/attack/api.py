@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run, with_frame
-from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened_parts
-from privrisk_spark.results.page import Page
-from privrisk_spark.storage.temporary import PrivateDirectory
+from privrisk_spark.api.jobs import JobResult, run_job
+from privrisk_spark.api.policies import PolicyLike
+from privrisk_spark.api.workspace import opened_parts
+from privrisk_spark.engine.failures import named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Attacked(Closeable):
+class Attacked(JobResult):
     """What an attack on a protected table has found. All of it is exact: never publish it.
 
     Attributes
@@ -39,9 +39,6 @@ class Attacked(Closeable):
     """
 
     result: AttackResult
-    report: Page
-    place: Path | str
-    private: PrivateDirectory | None
     spark: SparkSession
 
     @property
@@ -78,18 +75,12 @@ class Attacked(Closeable):
             for name in (search.key for search in self.result.searches if search.one_by_one)
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe, as in ``attack.json``."""
-        return self.result.to_dict()
-
     def __repr__(self) -> str:
         """Return what was found, in a sentence."""
         return f"Attacked({self.result.paragraph})"
 
-    def _repr_html_(self) -> str:
-        return self.result._repr_html_()
 
-
+@named()
 def attack(
     table: DataFrame | None,
     policy: PolicyLike,
@@ -154,20 +145,7 @@ def attack(
     ...     [(one.search.key, round(one.found.correct, 3)) for one in found.result.attacks]
     [('row-nearest', 2.25), ('row-uniform', 2.25), ('person-nearest', 2.167), ('person-uniform', 2.0)]
     """
-    from privrisk_spark.engine.failures import named
+    from privrisk_spark.extensions.attack.pipeline import run as pipeline
 
-    with named():
-        from privrisk_spark.engine.session import held
-        from privrisk_spark.extensions.attack.pipeline import run as pipeline
-
-        policy = as_policy(policy, date)
-        run, day = settle_run(policy, run_id, date, given=table is not None)
-        own = with_frame(policy, table is not None)
-        with directory_for(output, "attack") as (where, private):
-            place = pipeline.check_output(own, where)
-            with held(table, f"privrisk attack {own.run.name}", encrypt=False, engine=own.run.engine) as (spark, given):
-                if private is not None:
-                    check_reach(spark, "output")
-                result = pipeline.attack(spark, own, place=place, run_id=run, date=day, table=given, announce=announce)
-            page = Page((place.read("report.html") or b"").decode())
-        return Attacked(result, page, place.address, private, spark)
+    asked: dict[str, Any] = {"output": output, "run_id": run_id, "date": date, "announce": announce}
+    return Attacked(*run_job("attack", table, policy, pipeline.attack, check=pipeline.check_output, **asked))

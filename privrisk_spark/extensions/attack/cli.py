@@ -6,62 +6,34 @@ from typing import Annotated
 
 import typer
 
-from privrisk_spark.cli.attempt import attempted
-from privrisk_spark.cli.options import (
-    Configs,
-    Date,
-    EngineOption,
-    Explain,
-    Log,
-    LogFormat,
-    Overrides,
-    Policies,
-    PrivateOutput,
-    Quiet,
-    RunId,
-    Verbose,
-)
-from privrisk_spark.cli.printing import echo
+from privrisk_spark.cli.attempt import start_job
+from privrisk_spark.cli.options import CommonOptions, Explain, PrivateOutput, take_common
+from privrisk_spark.cli.printing import echo, print_private
 
 
+@take_common
 def attack(
+    common: CommonOptions,
     output: PrivateOutput,
-    policies: Policies = None,
-    config: Configs = None,
-    overrides: Overrides = None,
     share: Annotated[
         float | None, typer.Option(min=0.0, max=1.0, help="Attack a sample of the records: attack.intruder.share.")
     ] = None,
-    date: Date = None,
-    run_id: RunId = None,
     explain: Explain = False,
-    log_format: Log = LogFormat.text,
-    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
-    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Attack a release: link each record to the released rows nearest to it, and say how many are found.
 
     Exit code 1 if more may be found than attack.correct_links_at_most.
     """
-    given = [*(overrides or []), *([] if share is None else [f"attack.intruder.share={share!r}"])]
-    with attempted(run_id, log_format) as attempt:
-        policy, day = attempt.policy([*(policies or []), *(config or [])], given, date, releasing=False)
+    if share is not None:
+        common = common.override(f"attack.intruder.share={share!r}")
+    with start_job(common) as job:
         import privrisk_spark as pr
-        from privrisk_spark.engine.failures import named
+        from privrisk_spark.extensions.attack.pipeline.run import check_output
 
-        with named():
-            from privrisk_spark.extensions.attack.pipeline.run import check_output
-
-            place = check_output(policy, output)
-        attempt.tell_in(place)
-        found = pr.attack(
-            None, policy, output=output, run_id=attempt.run_id, date=day, announce=echo if explain else None
-        )
+        place = check_output(job.policy, output)
+        job.attempt.tell_in(place)
+        found = pr.attack(None, job.policy, output=output, announce=echo if explain else None, **job.run)
     echo(found.result.paragraph)
-    for name in ("report.html", "measures.json", "attack.json"):
-        echo(f"  {place.called(name)}")
-    echo(f"  {place.called('pairs')}")
-    echo("  never publish them: exact figures about the table")
+    print_private(place, "report.html", "measures.json", "attack.json", "pairs")
     if found.passed is False:
         raise typer.Exit(1)

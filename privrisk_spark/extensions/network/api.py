@@ -9,23 +9,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run, with_frame
-from privrisk_spark.api.workspace import Closeable, check_reach, directory_for, opened_parts
+from privrisk_spark.api.jobs import JobResult, run_job
+from privrisk_spark.api.policies import PolicyLike, with_frame
+from privrisk_spark.api.workspace import opened_parts
+from privrisk_spark.engine.failures import named
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.extensions.network.policy import sharing_of
 from privrisk_spark.policy.dictionaries import GIVEN
-from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.page import Page
-from privrisk_spark.storage.temporary import PrivateDirectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from privrisk_spark.extensions.network.results import SharingResult
+    from privrisk_spark.policy.policy import Policy
+    from privrisk_spark.runs.places import ResultPlace
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Shared(Closeable):
+class Shared(JobResult):
     """What the members of a network show each other. All of it is exact: never publish it.
 
     Attributes
@@ -43,9 +44,6 @@ class Shared(Closeable):
     """
 
     result: SharingResult
-    report: Page
-    place: Path | str
-    private: PrivateDirectory | None
     spark: SparkSession
 
     @cached_property
@@ -58,18 +56,12 @@ class Shared(Closeable):
         """
         return opened_parts(self.private, self.spark, self.place, "decisions")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe, as in ``sharing.json``."""
-        return self.result.to_dict()
-
     def __repr__(self) -> str:
         """Return what was decided, in a sentence."""
         return f"Shared({self.result.paragraph})"
 
-    def _repr_html_(self) -> str:
-        return self.result._repr_html_()
 
-
+@named()
 def share(
     edges: DataFrame | None,
     profiles: DataFrame | None,
@@ -132,29 +124,33 @@ def share(
     >>> [tuple(row) for row in shown][:2]
     [('ann', 'bob', 1, 'shown in part'), ('ann', 'cid', 1, 'shown in part')]
     """
-    from privrisk_spark.engine.failures import named
+    from privrisk_spark.engine.settings import fixed, whole_rows_if_parsed
+    from privrisk_spark.extensions.network import pipeline as pipeline
 
-    with named():
-        from privrisk_spark.engine.session import held
-        from privrisk_spark.engine.settings import fixed, whole_rows_if_parsed
-        from privrisk_spark.extensions.network import pipeline as pipeline
+    friends: DataFrame | None = None
 
-        policy = as_policy(policy, date)
-        run, day = settle_run(policy, run_id, date, given=not (edges is None and profiles is None))
-        own = _with_edges(with_frame(policy, profiles is not None), edges is not None)
-        with directory_for(output, "share") as (where, private):
-            place = pipeline.check_output(own, where)
-            friends = None if edges is None else whole_rows_if_parsed(fixed(edges))
-            first = edges if profiles is None else profiles
-            with held(first, f"privrisk share {own.run.name}", encrypt=False, engine=own.run.engine) as (spark, given):
-                if private is not None:
-                    check_reach(spark, "output")
-                people = None if profiles is None else given
-                result = pipeline.share(
-                    spark, own, place=place, run_id=run, date=day, profiles=people, edges=friends, announce=announce
-                )
-            page = Page((place.read("report.html") or b"").decode())
-        return Shared(result, page, place.address, private, spark)
+    def check(own: Policy, where: str) -> ResultPlace:
+        nonlocal friends
+        place = pipeline.check_output(own, where)
+        friends = None if edges is None else whole_rows_if_parsed(fixed(edges))
+        return place
+
+    def decide(*given: Any, table: DataFrame | None = None, **more: Any) -> SharingResult:
+        return pipeline.share(*given, profiles=None if profiles is None else table, edges=friends, **more)
+
+    run = run_job(
+        "share",
+        edges if profiles is None else profiles,
+        policy,
+        decide,
+        check=check,
+        output=output,
+        run_id=run_id,
+        date=date,
+        prepare=lambda own, _: _with_edges(with_frame(own, profiles is not None), edges is not None),
+        announce=announce,
+    )
+    return Shared(*run)
 
 
 def _with_edges(policy: Policy, given: bool) -> Policy:

@@ -2,53 +2,25 @@
 
 from __future__ import annotations
 
-from privrisk_spark.cli.attempt import attempted
-from privrisk_spark.cli.options import (
-    Configs,
-    Date,
-    EngineOption,
-    Explain,
-    Log,
-    LogFormat,
-    Overrides,
-    Policies,
-    PrivateOutput,
-    Quiet,
-    RunId,
-    Verbose,
-)
-from privrisk_spark.cli.printing import echo
+from privrisk_spark.cli.attempt import start_job
+from privrisk_spark.cli.options import CommonOptions, Explain, PrivateOutput, take_common
+from privrisk_spark.cli.printing import echo, print_private
 
 
+@take_common
 def share(
+    common: CommonOptions,
     output: PrivateOutput,
-    policies: Policies = None,
-    config: Configs = None,
-    overrides: Overrides = None,
-    date: Date = None,
-    run_id: RunId = None,
     explain: Explain = False,
-    log_format: Log = LogFormat.text,
-    quiet: Quiet = False,  # noqa: ARG001 - acts when it is read
-    verbose: Verbose = False,  # noqa: ARG001 - acts when it is read
-    engine: EngineOption = None,  # noqa: ARG001 - acts when it is read
 ) -> None:
     """Decide what the members of a social network show each other: which attribute, at which level, and its cost."""
-    with attempted(run_id, log_format) as attempt:
-        policy, day = attempt.policy([*(policies or []), *(config or [])], overrides or [], date, releasing=False)
+    with start_job(common) as job:
         import privrisk_spark as pr
-        from privrisk_spark.engine.failures import named
+        from privrisk_spark.extensions.network.pipeline import check_output
 
-        with named():
-            from privrisk_spark.extensions.network.pipeline import check_output
-
-            place = check_output(policy, output)
-        attempt.tell_in(place)
-        found = pr.share(
-            None, None, policy, output=output, run_id=attempt.run_id, date=day, announce=echo if explain else None
-        )
+        place = check_output(job.policy, output)
+        job.attempt.tell_in(place)
+        found = pr.share(None, None, job.policy, output=output, announce=echo if explain else None, **job.run)
     echo(found.result.paragraph)
-    for name in ("report.html", "summary.json", "measures.json", "sharing.json"):
-        echo(f"  {place.called(name)}")
-    echo(f"  {place.called('decisions')}")
-    echo("  never publish them: exact figures about the members")
+    files = ("report.html", "summary.json", "measures.json", "sharing.json", "decisions")
+    print_private(place, *files, about="the members")
