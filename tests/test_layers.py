@@ -62,6 +62,7 @@ LIBRARIES: dict[str, set[str]] = {
     "great_expectations": set(),
     "pydantic": {"policy", "hierarchies"},
     "yaml": {"policy", "hierarchies"},
+    "stdnum": {"planning"},
     "sqlalchemy": {"ledger"},
     "psycopg": {"ledger"},
     "dp_accounting": {"ledger"},
