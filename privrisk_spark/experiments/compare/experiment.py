@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.experiments.compare.claims import Tried
 from privrisk_spark.experiments.compare.learning import TRAINING
 from privrisk_spark.experiments.compare.linking import attacked
 from privrisk_spark.experiments.compare.masking import masked
 from privrisk_spark.experiments.compare.numbers import attacked as attacked_numbers
 from privrisk_spark.experiments.compare.numbers import lost, rows_attacked
 from privrisk_spark.experiments.compare.protecting import changed, disclosed, private, recoded
-from privrisk_spark.experiments.compare.results import Compared, CompareSizes, Tried, findings
+from privrisk_spark.experiments.compare.results import Compared, CompareSizes, findings
 from privrisk_spark.experiments.deciding.results import basis
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.deciding.tables import collect_subject, narrowed, unused

@@ -13,10 +13,11 @@ from privrisk_spark.experiments.sharing.aggregate import (
     stopped,
     traded_off,
 )
+from privrisk_spark.experiments.sharing.claims import Shared
 from privrisk_spark.experiments.sharing.diffusing import diffusing
 from privrisk_spark.experiments.sharing.limits import access_control
 from privrisk_spark.experiments.sharing.proposition import Squares, smallest_counterexample, squares_of
-from privrisk_spark.experiments.sharing.results import Shared, SharingSizes, findings
+from privrisk_spark.experiments.sharing.results import SharingSizes, findings
 from privrisk_spark.experiments.sharing.sample import Sample, befriended, evenly, mixed, samples
 from privrisk_spark.experiments.sharing.trusting import sensitivity_to_trust
 from privrisk_spark.results.experiment import Findings

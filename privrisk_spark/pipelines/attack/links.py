@@ -13,6 +13,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.linkage.assignment import MOST_CELLS, assigned, right_links
+from privrisk_spark.kernels.linkage.evidence import Outcomes, PersonOutcomes
 from privrisk_spark.kernels.linkage.fellegi_sunter import started_alone
 from privrisk_spark.kernels.linkage.recall import Recall
 from privrisk_spark.kernels.linkage.scores import Scores, scores
@@ -38,7 +39,6 @@ from privrisk_spark.results.inferences import MatchModel, OneToOne, Search
 from privrisk_spark.stages.attacking.blocks import blocks_of, collect_recall
 from privrisk_spark.stages.attacking.distance import (
     Comparison,
-    Outcomes,
     Searched,
     StoredFile,
     StoredLinks,
@@ -50,7 +50,6 @@ from privrisk_spark.stages.attacking.distance import (
 )
 from privrisk_spark.stages.attacking.number_ends import NumberEnds, ends_by_each_file, number_ends, rows_of_nodes
 from privrisk_spark.stages.attacking.persons import (
-    PersonOutcomes,
     Persons,
     collect_persons,
     collect_right_rows,

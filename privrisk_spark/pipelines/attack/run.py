@@ -22,6 +22,7 @@ from privrisk_spark.engine.sources import files_only_spark_knows
 from privrisk_spark.errors import InputError, RefusedError
 from privrisk_spark.extras import require
 from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.kernels.linkage.evidence import Outcomes
 from privrisk_spark.kernels.linkage.scores import Scores
 from privrisk_spark.pipelines.assess.opened import Run
 from privrisk_spark.pipelines.attack.inferences import infer, tell_members
@@ -59,7 +60,6 @@ from privrisk_spark.results.inferences import Inference, LearnedDistance, Member
 from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.assessing.attack import Groups, planned
-from privrisk_spark.stages.attacking.distance import Outcomes
 from privrisk_spark.storage.directories import make, move
 
 READ = ("table", "attack")

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from privrisk_spark.cli.app import app
-from privrisk_spark.experiments.compare.claims import claims
+from privrisk_spark.experiments.compare.claims import Tried, claims
 from privrisk_spark.experiments.compare.experiment import on_hierarchies, on_numbers
 from privrisk_spark.experiments.compare.learning import others_found
 from privrisk_spark.experiments.compare.linking import Shown
 from privrisk_spark.experiments.compare.masking import masked
 from privrisk_spark.experiments.compare.numbers import lost, records_found, searched
 from privrisk_spark.experiments.compare.protecting import Protected, changed, disclosed, private, recoded
-from privrisk_spark.experiments.compare.results import CompareSizes, Tried, pareto
+from privrisk_spark.experiments.compare.results import CompareSizes, pareto
 from privrisk_spark.experiments.deciding.subject import Subject
 from privrisk_spark.experiments.generated.clustered import keyed_uniforms
 from privrisk_spark.experiments.generated.numeric import NumericTable
