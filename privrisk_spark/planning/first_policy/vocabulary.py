@@ -78,7 +78,7 @@ class Named:
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words a name is made of, each normalized: ``BirthDate``, ``birth_date`` and ``birth-date`` have two.
+    """Return the words of a name, each normalized: ``BirthDate``, ``birth_date`` and ``birth-date`` have two.
 
     Parameters
     ----------
