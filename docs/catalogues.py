@@ -17,10 +17,9 @@ import typer.main
 import yaml
 
 from privrisk_spark.cli.app import app
-from privrisk_spark.kernels.measures.catalogue import CATALOGUE
-from privrisk_spark.kernels.measures.measure import FAMILIES
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.glossary import GLOSSARY
+from privrisk_spark.reporting.glossary import read_glossary
+from privrisk_spark.results.measures import read_families, read_measures
 
 DOCS = Path(__file__).parent
 EXAMPLES = DOCS / "policy_examples.yaml"
@@ -200,9 +199,9 @@ def measures() -> str:
         "A measure that is *tested* is computed exactly; one that is *heuristic* is an estimate under a model.",
         "",
     ]
-    for family, title in FAMILIES.items():
+    for family, title in read_families().items():
         lines += [f"## {title}", "", "| name | unit | means | safe | status | source |", "|---|---|---|---|---|---|"]
-        for name, one in CATALOGUE.items():
+        for name, one in read_measures().items():
             if one.family == family:
                 told = (f"`{name}`", one.unit, f"**{one.title}.** {one.means}", one.safe or "", one.status, one.source)
                 lines.append("| " + " | ".join(cell(part) for part in told) + " |")
@@ -223,7 +222,7 @@ def glossary() -> str:
         "| word | means | formula | in the code |",
         "|---|---|---|---|",
     ]
-    for term in GLOSSARY:
+    for term in read_glossary():
         formula, where = (f"`{text}`" if text else "" for text in (term.formula, term.where))
         lines.append("| " + " | ".join(cell(part) for part in (f"**{term.word}**", term.means, formula, where)) + " |")
     return page(lines)

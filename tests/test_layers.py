@@ -78,6 +78,7 @@ LIBRARIES: dict[str, set[str]] = {
     "reproduce": set(),
     "pydantic": {"policy", "hierarchies"},
     "yaml": {"policy", "hierarchies"},
+    "stdnum": {"planning"},
     "sqlalchemy": {"ledger"},
     "psycopg": {"ledger"},
     "dp_accounting": {"ledger"},
@@ -485,6 +486,15 @@ def against_house_rules(name: str, text: str, tree: ast.Module) -> Iterator[str]
                 yield f"{name}: {called}, line {node.lineno}"
             if kernel and ast.unparse(node.func).startswith(("np.random", "numpy.random", "random.", "logging")):
                 yield f"{name}: {ast.unparse(node.func)}, line {node.lineno}"
+        if isinstance(node, ast.ClassDef) and is_protocol_of_properties(node):
+            yield f"{name}: {node.name} is a protocol of properties only; take the concrete type, line {node.lineno}"
+
+
+def is_protocol_of_properties(node: ast.ClassDef) -> bool:
+    """Return True if a class is a Protocol without a method."""
+    bases = {ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases}
+    methods = [one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return "Protocol" in bases and all("property" in map(ast.unparse, one.decorator_list) for one in methods)
 
 
 @pytest.mark.parametrize(
@@ -493,10 +503,19 @@ def against_house_rules(name: str, text: str, tree: ast.Module) -> Iterator[str]
         "x = 1", '"""Said."""\nframe.rdd', '"""Said."""\nspark.sparkContext', '"""Said."""\nbuilder.getOrCreate()',
         '"""Said."""\nprint(1)', '"""Said."""\nopen("there")', '"""Said."""\nnp.random.default_rng()',
         '"""Said."""\n' + "x = 1\n" * 500,
+        '"""Said."""\nclass Keys(Protocol):\n    @property\n    def k(self) -> int: ...',
+        '"""Said."""\nclass Keys(typing.Protocol[T]):\n    k: int',
     ],
 )  # fmt: skip
 def test_a_planted_breach_of_each_house_rule_is_found(source: str) -> None:
     assert list(against_house_rules("kernels.numeric.any", source, ast.parse(source)))
+
+
+def test_protocol_with_a_method_is_allowed() -> None:
+    source = (
+        '"""Said."""\nclass Fold(Protocol):\n    @property\n    def n(self) -> int: ...\n    def add(self) -> None: ...'
+    )
+    assert not list(against_house_rules("kernels.numeric.any", source, ast.parse(source)))
 
 
 def test_the_package_imports_without_spark() -> None:

@@ -161,7 +161,7 @@ def assess(
 
     References
     ----------
-    Each measure names its own, in the report and in :mod:`privrisk_spark.kernels.measures.catalogue`.
+    Each measure names its own, in the report and in :mod:`privrisk_spark.results.measures`.
 
     Examples
     --------

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from privrisk_spark.claims import Status
-from privrisk_spark.kernels.measures.catalogue import CATALOGUE
-from privrisk_spark.kernels.measures.measure import FAMILIES, Family, Measure
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.reporting.page_templates import can_draw, draw_plot, fill
 from privrisk_spark.results.assessment import Assessment, Measured, Subject
+from privrisk_spark.results.measures import Measure, read_families, read_measures
 
 __all__ = ["render_assessment"]
 
@@ -110,15 +109,15 @@ def render_assessment(result: Assessment) -> str:
         identifying={name: _identifying(result, name) for name in sets},
         charts=charts,
         spread=spread,
-        families=[(FAMILIES[family], list(_family(result, family, sets))) for family in _families(result)],
+        families=[(read_families()[family], list(_family(result, family, sets))) for family in _families(result)],
         infinite=list(_infinities(result, sets)),
-        catalogue=CATALOGUE,
+        catalogue=read_measures(),
     )
 
 
-def _families(result: Assessment) -> list[Family]:
+def _families(result: Assessment) -> list[str]:
     there = {family for subject in result.subjects for family in subject.families()}
-    return [family for family in FAMILIES if family in there]
+    return [family for family in read_families() if family in there]
 
 
 def _in_set(subject: Subject, name: str, set_name: str) -> list[Measured]:
@@ -140,11 +139,11 @@ def _compared(result: Assessment, set_name: str) -> Iterator[tuple[str, list[_Ro
             yield heading, rows
 
 
-def _family(result: Assessment, family: Family, sets: Sequence[str]) -> Iterator[tuple[str, list[_Row]]]:
+def _family(result: Assessment, family: str, sets: Sequence[str]) -> Iterator[tuple[str, list[_Row]]]:
     for set_name in sets:
         rows = [
             row
-            for name, measure in CATALOGUE.items()
+            for name, measure in read_measures().items()
             if measure.family == family and name != "records_by_class_size"  # which are told as a histogram
             for row in _rows(result, name, set_name)
         ]
@@ -160,7 +159,8 @@ def _rows(result: Assessment, name: str, set_name: str) -> Iterator[_Row]:
             found.setdefault(_about(one), {})[number] = one
     for about, of in found.items():
         cells = tuple(_cell(of.get(number)) for number in range(len(result.subjects)))
-        yield _Row(CATALOGUE[name], about, cells, _SURETY[CATALOGUE[name].status])
+        measure = read_measures()[name]
+        yield _Row(measure, about, cells, _SURETY[measure.status])
 
 
 def _about(one: Measured) -> str:
@@ -257,7 +257,7 @@ def _identifying(result: Assessment, set_name: str) -> list[tuple[str, list[tupl
                 for s in result.subjects
             ]
             there = any(one is not None for one in of_subjects)
-            cells.append((CATALOGUE[name].title, [_cell(one).text for one in of_subjects] if there else ["–"]))
+            cells.append((read_measures()[name].title, [_cell(one).text for one in of_subjects] if there else ["–"]))
         rows.append((column if column is not None else "all of them together", cells))
     return rows if order else []
 

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.claims import Status
-from privrisk_spark.kernels.measures.catalogue import CATALOGUE
-from privrisk_spark.kernels.measures.measure import Family, Measure
 from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.results.measures import Measure, read_measures
 from privrisk_spark.results.page import html_table
 from privrisk_spark.results.plots import Plot
 from privrisk_spark.results.release import StageRecord
@@ -40,7 +39,7 @@ class Measured:
     @property
     def measure(self) -> Measure:
         """What it means."""
-        return CATALOGUE[self.name]
+        return read_measures()[self.name]
 
     @property
     def status(self) -> Status:
@@ -108,8 +107,8 @@ class Verdict:
     @property
     def rule(self) -> str:
         """What was asked, in words."""
-        side = "at least" if CATALOGUE[self.name].safe == "high" else "at most"
-        return f"{CATALOGUE[self.name].title} {side} {self.bound:g}"
+        side = "at least" if read_measures()[self.name].safe == "high" else "at most"
+        return f"{read_measures()[self.name].title} {side} {self.bound:g}"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
@@ -151,13 +150,13 @@ class Subject:
         Of a measure without a safe side the greatest is.
         """
         known = [one for one in self.find(name, **parameters) if one.value is not None]
-        sign = 1 if CATALOGUE[name].safe == "high" else -1
+        sign = 1 if read_measures()[name].safe == "high" else -1
         return min(known, key=lambda one: sign * float(one.value or 0), default=None)
 
-    def families(self) -> list[Family]:
+    def families(self) -> list[str]:
         """Families there are values of, in the order of the catalogue."""
         return list(
-            dict.fromkeys(m.family for n, m in CATALOGUE.items() if any(one.name == n for one in self.measured))
+            dict.fromkeys(m.family for n, m in read_measures().items() if any(one.name == n for one in self.measured))
         )
 
 
@@ -262,10 +261,10 @@ class Assessment:
         else:
             head = ("measure", "of", "value")
             rows = [
-                (CATALOGUE[name].title, f"{subject.name}, set {one.parameters.get('set', 'all')}", one.value)
+                (read_measures()[name].title, f"{subject.name}, set {one.parameters.get('set', 'all')}", one.value)
                 for subject in self.subjects
                 for name in dict.fromkeys(one.name for one in subject.measured)
-                if CATALOGUE[name].safe is not None and (one := subject.worst_of(name)) is not None
+                if read_measures()[name].safe is not None and (one := subject.worst_of(name)) is not None
             ]
         return html_table(f"Assessment of {self.title}", head, rows, notes=(self.paragraph, *self.notes))
 
@@ -299,7 +298,7 @@ def judged(thresholds: Mapping[str, float], subject: Subject) -> tuple[Verdict, 
     """
     verdicts = []
     for name, bound in thresholds.items():
-        high = CATALOGUE[name].safe == "high"
+        high = read_measures()[name].safe == "high"
         found = subject.find(name)
         known = [(value, one) for one in found if (value := _sure(one, high=high)) is not None]
         nobody = [one for one in found if one.value is None and "none" in one.parameters]

@@ -8,7 +8,7 @@ the words.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from privrisk_spark.extensions.attack.kernels.evidence import Found
 from privrisk_spark.reporting.numbers import percent
@@ -21,42 +21,46 @@ EQUAL_WEIGHTS = ("distance, any value", "distance")
 """Attacks that learned weights begin with: of tables over hierarchies, and of numbers."""
 
 
-class Attacked(Protocol):
-    """A protected table that was attacked."""
+@dataclass(frozen=True)
+class Tried:
+    """A protected table and what was found of it.
 
-    @property
-    def family(self) -> str:
-        """How it was protected."""
+    Attributes
+    ----------
+    family, name : str
+    lost : float
+        Information, 0 to 1 over hierarchies, in IL1s for numbers.
+    found : mapping of method to Found
+        People whose row is found.
+    of_rows : mapping of method to Found
+        Rows whose person is found: the other direction.
+    """
 
-    @property
-    def name(self) -> str:
-        """With the parameter."""
-
-    @property
-    def lost(self) -> float:
-        """Information."""
-
-    @property
-    def found(self) -> Mapping[str, Found]:
-        """By attack."""
+    family: str
+    name: str
+    lost: float
+    found: Mapping[str, Found]
+    of_rows: Mapping[str, Found] = field(default_factory=dict)
 
     @property
     def strongest(self) -> tuple[str, Found]:
-        """The attack that finds the most."""
+        """The attack that finds the most; of equals the first."""
+        return max(self.found.items(), key=lambda one: one[1].share)
 
     @property
     def strongest_of_rows(self) -> tuple[str, Found] | None:
-        """Of those that begin with a row; None where none was tried."""
+        """Likewise, of the attacks that begin with a row."""
+        return max(self.of_rows.items(), key=lambda one: one[1].share) if self.of_rows else None
 
 
-def claims(data: str, tried: Sequence[Attacked]) -> tuple[Claim, ...]:
+def claims(data: str, tried: Sequence[Tried]) -> tuple[Claim, ...]:
     """Judge every claim that a table can say something of.
 
     Parameters
     ----------
     data : str
         Name of the table.
-    tried : sequence of Attacked
+    tried : sequence of Tried
     """
     judged = (*_of_the_worst_case(tried), *_of_rank_swapping(tried), *_of_anonymity(tried), *_of_least_risk(tried))
     return tuple(Claim(source, claim, data, verdict, evidence) for source, claim, verdict, evidence in judged)
@@ -65,7 +69,7 @@ def claims(data: str, tried: Sequence[Attacked]) -> tuple[Claim, ...]:
 _Judged = tuple[str, str, str, str]
 
 
-def _of_the_worst_case(tried: Sequence[Attacked]) -> Iterator[_Judged]:
+def _of_the_worst_case(tried: Sequence[Tried]) -> Iterator[_Judged]:
     pairs = [
         (one.found[LEARNED].share, next(one.found[name].share for name in EQUAL_WEIGHTS if name in one.found))
         for one in tried
@@ -102,7 +106,7 @@ def _of_the_worst_case(tried: Sequence[Attacked]) -> Iterator[_Judged]:
         )
 
 
-def _of_rank_swapping(tried: Sequence[Attacked]) -> Iterator[_Judged]:
+def _of_rank_swapping(tried: Sequence[Tried]) -> Iterator[_Judged]:
     pairs = [
         (one.found["the method is known"].share, one.found["distance"].share, one.name)
         for one in tried
@@ -119,7 +123,7 @@ def _of_rank_swapping(tried: Sequence[Attacked]) -> Iterator[_Judged]:
         )
 
 
-def _of_anonymity(tried: Sequence[Attacked]) -> Iterator[_Judged]:
+def _of_anonymity(tried: Sequence[Tried]) -> Iterator[_Judged]:
     shares = [
         (one.strongest[1].share, int(one.name.rpartition("= ")[2])) for one in tried if one.family == "k-anonymous"
     ]
@@ -135,7 +139,7 @@ def _of_anonymity(tried: Sequence[Attacked]) -> Iterator[_Judged]:
         )
 
 
-def _of_least_risk(tried: Sequence[Attacked]) -> Iterator[_Judged]:
+def _of_least_risk(tried: Sequence[Tried]) -> Iterator[_Judged]:
     risk = [one for one in tried if one.family == "by risk"]
     others = [one for one in tried if one.family == "k-anonymous"]
     if risk and others:
@@ -169,7 +173,7 @@ def _wins(pairs: Sequence[tuple[bool, bool]]) -> str:
     return held(won, won + sum(theirs for _, theirs in pairs))
 
 
-def _beats(one: Attacked, other: Attacked) -> bool:
+def _beats(one: Tried, other: Tried) -> bool:
     """Whether a table is no worse in both and better in one."""
     return _no_worse((one.lost, one.strongest[1].share), (other.lost, other.strongest[1].share))
 

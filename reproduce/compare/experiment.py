@@ -6,13 +6,14 @@ from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.progress import Progress
+from reproduce.compare.claims import Tried
 from reproduce.compare.learning import TRAINING
 from reproduce.compare.linking import attacked
 from reproduce.compare.masking import masked
 from reproduce.compare.numbers import attacked as attacked_numbers
 from reproduce.compare.numbers import lost, rows_attacked
 from reproduce.compare.protecting import changed, disclosed, private, recoded
-from reproduce.compare.results import Compared, CompareSizes, Tried, findings
+from reproduce.compare.results import Compared, CompareSizes, findings
 from reproduce.deciding.results import basis
 from reproduce.deciding.subject import Subject
 from reproduce.deciding.tables import collect_subject, narrowed, unused

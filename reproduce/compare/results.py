@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from privrisk_spark.extensions.attack.kernels.evidence import Found
 from privrisk_spark.results.plots import Plot
-from reproduce.compare.claims import claims
+from reproduce.compare.claims import Tried, claims
 from reproduce.compare.learning import TRAINING
 from reproduce.compare.plots import map_of_rows, of_attacks, risk_utility_map
 from reproduce.result import Claim, Findings, Listing, Remark, plain
@@ -40,38 +39,6 @@ class CompareSizes:
     def quick(cls, suppressed: int = 5, seed: int = 2008) -> CompareSizes:
         """Return small generated tables: seconds, to see what the page looks like. A policy's table stays whole."""
         return cls(rows=200, attributes=3, records=120, columns=6, suppressed=suppressed, seed=seed)
-
-
-@dataclass(frozen=True)
-class Tried:
-    """A protected table and what was found of it.
-
-    Attributes
-    ----------
-    family, name : str
-    lost : float
-        Information, 0 to 1 over hierarchies, in IL1s for numbers.
-    found : mapping of method to Found
-        People whose row is found.
-    of_rows : mapping of method to Found
-        Rows whose person is found: the other direction.
-    """
-
-    family: str
-    name: str
-    lost: float
-    found: Mapping[str, Found]
-    of_rows: Mapping[str, Found] = field(default_factory=dict)
-
-    @property
-    def strongest(self) -> tuple[str, Found]:
-        """The attack that finds the most; of equals the first."""
-        return max(self.found.items(), key=lambda one: one[1].share)
-
-    @property
-    def strongest_of_rows(self) -> tuple[str, Found] | None:
-        """Likewise, of the attacks that begin with a row."""
-        return max(self.of_rows.items(), key=lambda one: one[1].share) if self.of_rows else None
 
 
 @dataclass(frozen=True, eq=False)

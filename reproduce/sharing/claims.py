@@ -5,11 +5,10 @@ Sentences are made from the figures of the run; nothing in them is fixed but the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from dataclasses import dataclass
 
 from reproduce.result import Claim
-from reproduce.sharing.aggregate import Evenly, Run, TradedOff
+from reproduce.sharing.aggregate import Evenly, Run, Sizes, Stopped, TradedOff
 from reproduce.sharing.aggregate_claims import of_algorithm_8, of_all_or_none, of_supermodularity, of_the_experiment
 from reproduce.sharing.diffusing import Diffusing
 from reproduce.sharing.limits import AccessControl
@@ -20,48 +19,46 @@ from reproduce.sharing.trusting import Sensitivity
 THESIS = "Fouad (2012)"
 
 
-class Found(Protocol):
-    """What claims are judged by."""
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """Everything that was found.
 
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """Runs of Modified-Aggregate."""
+    Attributes
+    ----------
+    sizes : tuple of Sizes
+        Of each k.
+    runs : tuple of Run
+    squares : tuple of Squares
+    counterexamples : mapping of consistency to Counterexample or None
+    traded : tuple of TradedOff
+    stopped : tuple of Stopped
+    traded_k : int
+        Attributes of the profiles both are of.
+    evenly : Evenly
+    access : AccessControl
+    trust : Sensitivity
+    diffusing : Diffusing
+    """
 
-    @property
-    def squares(self) -> tuple[Squares, ...]:
-        """Unit squares of lattices."""
-
-    @property
-    def counterexamples(self) -> Mapping[str, Counterexample | None]:
-        """Smallest ones, by consistency."""
-
-    @property
-    def traded(self) -> tuple[TradedOff, ...]:
-        """What is shown over λ."""
-
-    @property
-    def evenly(self) -> Evenly:
-        """Pairs drawn evenly."""
-
-    @property
-    def access(self) -> AccessControl:
-        """The three problems."""
-
-    @property
-    def trust(self) -> Sensitivity:
-        """Kinds of trust."""
-
-    @property
-    def diffusing(self) -> Diffusing:
-        """What leaks."""
+    sizes: tuple[Sizes, ...]
+    runs: tuple[Run, ...]
+    squares: tuple[Squares, ...]
+    counterexamples: dict[str, Counterexample | None]
+    traded: tuple[TradedOff, ...]
+    stopped: tuple[Stopped, ...]
+    traded_k: int
+    evenly: Evenly
+    access: AccessControl
+    trust: Sensitivity
+    diffusing: Diffusing
 
 
-def claims(found: Found) -> tuple[Claim, ...]:
+def claims(found: Shared) -> tuple[Claim, ...]:
     """Judge everything the chapter says that this run can say something of, in the order of the chapter.
 
     Parameters
     ----------
-    found : Found
+    found : Shared
     """
     judged = (
         *of_all_or_none(found.runs),

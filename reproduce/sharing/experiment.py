@@ -6,10 +6,11 @@ from privrisk_spark.runs.progress import Progress
 from reproduce.result import Findings
 from reproduce.run import Experiment, Source, no_policy
 from reproduce.sharing.aggregate import CONSISTENCIES, Run, Sizes, drawn_evenly, runs, sizes_of, stopped, traded_off
+from reproduce.sharing.claims import Shared
 from reproduce.sharing.diffusing import diffusing
 from reproduce.sharing.limits import access_control
 from reproduce.sharing.proposition import Squares, smallest_counterexample, squares_of
-from reproduce.sharing.results import Shared, SharingSizes, findings
+from reproduce.sharing.results import SharingSizes, findings
 from reproduce.sharing.sample import Sample, befriended, evenly, mixed, samples
 from reproduce.sharing.trusting import sensitivity_to_trust
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from privrisk_spark.reporting.numbers import least_to_most, percent, rounded
 from privrisk_spark.results.plots import Panel, Plot, Series
@@ -22,6 +21,7 @@ from reproduce.sharing.aggregate import (
     Stopped,
     TradedOff,
 )
+from reproduce.sharing.claims import Shared
 from reproduce.sharing.diffusing import DENSE, EGO, INTEGERS, LEAKS, WHOLE, Diffusing
 from reproduce.sharing.limits import AccessControl
 from reproduce.sharing.trusting import BASELINE, Sensitivity
@@ -31,39 +31,7 @@ METHODS = (EXACT, ENUMERATED, LAYERS, LETTER, LEFT_OUT)
 WAYS = (WHOLE, EGO, INTEGERS)
 
 
-class Found(Protocol):
-    """What plots are made of."""
-
-    @property
-    def sizes(self) -> tuple[Sizes, ...]:
-        """Pairs of each k."""
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """Runs of Modified-Aggregate."""
-
-    @property
-    def traded(self) -> tuple[TradedOff, ...]:
-        """What is shown over λ."""
-
-    @property
-    def stopped(self) -> tuple[Stopped, ...]:
-        """Searches ended early."""
-
-    @property
-    def access(self) -> AccessControl:
-        """The three problems."""
-
-    @property
-    def trust(self) -> Sensitivity:
-        """Kinds of trust."""
-
-    @property
-    def diffusing(self) -> Diffusing:
-        """What leaks."""
-
-
-def plots(found: Found) -> tuple[Plot, ...]:
+def plots(found: Shared) -> tuple[Plot, ...]:
     """All plots, in the order of the page."""
     return (
         value_plot(found.runs),

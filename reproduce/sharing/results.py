@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privrisk_spark.reporting.numbers import short_number
-from privrisk_spark.results.plots import Plot
 from reproduce.generated.network import CIRCLE, DEGREE
-from reproduce.result import Claim, Findings, Listing, Remark, plain
+from reproduce.result import Findings, Listing, Remark, plain
 from reproduce.sharing.aggregate import (
     EPSILON,
     FEW,
@@ -15,17 +14,11 @@ from reproduce.sharing.aggregate import (
     KAPPA,
     SMALL,
     TRADE_OFF,
-    Evenly,
-    Run,
-    Sizes,
-    Stopped,
-    TradedOff,
 )
-from reproduce.sharing.claims import claims
-from reproduce.sharing.diffusing import ERROR, RADIUS, Diffusing
-from reproduce.sharing.limits import INSTANCES, AccessControl
+from reproduce.sharing.claims import Shared, claims
+from reproduce.sharing.diffusing import ERROR, RADIUS
+from reproduce.sharing.limits import INSTANCES
 from reproduce.sharing.plots import plots
-from reproduce.sharing.proposition import Counterexample, Squares
 from reproduce.sharing.trusting import BASELINE, EXPOSURES, ONE_CLASS, Sensitivity
 from reproduce.sharing.trusting import TRADE_OFF as DECIDED_AT
 from reproduce.sizes import size
@@ -66,50 +59,6 @@ class SharingSizes:
     def ks(self) -> tuple[int, ...]:
         """Numbers of attributes."""
         return tuple(range(STEP, self.attributes + 1, STEP)) or (self.attributes,)
-
-
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """Everything that was found.
-
-    Attributes
-    ----------
-    sizes : tuple of Sizes
-        Of each k.
-    runs : tuple of Run
-    squares : tuple of Squares
-    counterexamples : mapping of consistency to Counterexample or None
-    traded : tuple of TradedOff
-    stopped : tuple of Stopped
-    traded_k : int
-        Attributes of the profiles both are of.
-    evenly : Evenly
-    access : AccessControl
-    trust : Sensitivity
-    diffusing : Diffusing
-    """
-
-    sizes: tuple[Sizes, ...]
-    runs: tuple[Run, ...]
-    squares: tuple[Squares, ...]
-    counterexamples: dict[str, Counterexample | None]
-    traded: tuple[TradedOff, ...]
-    stopped: tuple[Stopped, ...]
-    traded_k: int
-    evenly: Evenly
-    access: AccessControl
-    trust: Sensitivity
-    diffusing: Diffusing
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """What was claimed, and what was found."""
-        return claims(self)
-
-    @property
-    def plots(self) -> tuple[Plot, ...]:
-        """Plots, in the order of the page."""
-        return plots(self)
 
 
 def findings(found: Shared, sizes: SharingSizes, *, decided_users: int, linked_users: int, decided_k: int) -> Findings:
@@ -185,7 +134,7 @@ def findings(found: Shared, sizes: SharingSizes, *, decided_users: int, linked_u
                 "everything else is a function of sizes and seed."
             ),
         ),
-        plots=tuple((plot,) for plot in found.plots),
+        plots=tuple((plot,) for plot in plots(found)),
         figures={
             "measured": list(MEASURED),
             "pairs": [plain(one) for one in found.sizes],
@@ -201,7 +150,7 @@ def findings(found: Shared, sizes: SharingSizes, *, decided_users: int, linked_u
             "trust": plain(found.trust),
             "diffusion": plain(found.diffusing),
         },
-        claims=found.claims,
+        claims=claims(found),
         notes=tuple(notes),
         listings=(_decisions(found.trust), _runs(found)),
     )

@@ -13,8 +13,8 @@ import pydantic
 import pytest
 import yaml
 
-from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.results.measures import read_measures
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -84,4 +84,4 @@ def test_the_page_of_keys_has_every_section_and_part() -> None:
 
 def test_the_page_of_measures_has_all_of_them() -> None:
     page = program().measures()
-    assert all(page.count(f"| `{name}` |") == 1 for name in CATALOGUE)
+    assert all(page.count(f"| `{name}` |") == 1 for name in read_measures())

@@ -13,9 +13,9 @@ import yaml
 from policies import DROP, RISK, Document, changed
 
 from privrisk_spark.errors import ConfigError
-from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.reading import json_schema, parse
+from privrisk_spark.results.measures import read_measures
 
 LEAST: Document = yaml.safe_load("""
 version: 1
@@ -170,11 +170,11 @@ def test_the_schema_refuses_what_is_no_assessment() -> None:
 
 
 def test_every_measure_says_what_it_is() -> None:
-    for name, measure in CATALOGUE.items():
+    for name, measure in read_measures().items():
         assert re.fullmatch(r"[a-z][a-z_]*", name)
         assert measure.title, name
         assert measure.unit, name
         assert measure.means.endswith("."), name
     copied = copy.deepcopy(EVERYTHING)
-    copied["assess"]["thresholds"] = {name: 1 for name, one in CATALOGUE.items() if one.safe is not None}
+    copied["assess"]["thresholds"] = {name: 1 for name, one in read_measures().items() if one.safe is not None}
     assert parse(copied, releasing=False).assess.thresholds

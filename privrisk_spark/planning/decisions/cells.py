@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from privrisk_spark.planning.decisions.decision import Decision, Hierarchies
 from privrisk_spark.planning.search import MethodChoice
+from privrisk_spark.policy.decisions import DiscloseInAll, DisclosePerAttribute, DisclosePerRecord
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import DecisionFacts
 from privrisk_spark.results.release import ChosenRule
 
 INDEPENDENT = "if the attributes of the dictionary were independent"
-
-
-class CellKeys(Protocol):
-    """Keys that every such decision has in a policy."""
-
-    @property
-    def cells(self) -> int:
-        """Return how many cells are disclosed."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +22,12 @@ class ByCells(Decision):
     Attributes
     ----------
     policy : Policy
-    asked : CellKeys
+    asked : DiscloseInAll, DisclosePerAttribute or DisclosePerRecord
         Its decision.
     """
 
     policy: Policy
-    asked: CellKeys
+    asked: DiscloseInAll | DisclosePerAttribute | DisclosePerRecord
 
     def choice(self, hierarchies: Hierarchies) -> MethodChoice:
         """Return MinRisk."""

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, get_args
+from typing import ClassVar, get_args
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.disclosure.objective import AnyObjective
-from privrisk_spark.kernels.search.method import Method, Search, TableMethod
+from privrisk_spark.kernels.search.method import Search, TableMethod
 from privrisk_spark.planning.decisions.decision import Decision, Hierarchies
 from privrisk_spark.planning.search import EXACT_LIMIT, SearchChoice, lattice_size, refuse_untaken
+from privrisk_spark.policy.decisions import (
+    AggregateDecision,
+    GreatestUtilityDecision,
+    LeastPenalizedDecision,
+    LeastRiskDecision,
+)
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import DecisionFacts
 from privrisk_spark.results.release import ChosenRule
-
-
-class SearchKeys(Protocol):
-    """Keys that every such decision has in a policy."""
-
-    @property
-    def method(self) -> Method | Literal["auto"]:
-        """Return the method by which is searched."""
-
-    @property
-    def most_steps(self) -> int:
-        """Return after how many steps a search of one record ends."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +29,12 @@ class BySearch(Decision):
     Attributes
     ----------
     policy : Policy
-    asked : SearchKeys
+    asked : AggregateDecision, GreatestUtilityDecision, LeastPenalizedDecision or LeastRiskDecision
         Its decision.
     """
 
     policy: Policy
-    asked: SearchKeys
+    asked: AggregateDecision | GreatestUtilityDecision | LeastPenalizedDecision | LeastRiskDecision
 
     caveat: ClassVar[str] = ""
     """What is to be known of the objective, after a blank."""

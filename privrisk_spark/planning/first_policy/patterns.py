@@ -1,8 +1,7 @@
 """What values look like: shapes, and patterns of things that name a person or stand in a list of codes.
 
-Where a number has check digits they are computed, so that a pattern that holds is hardly chance: IBAN (ISO 13616,
-modulo 97), payment cards (Luhn), the Dutch BSN (modulo 11), the Spanish DNI and NIE (modulo 23), the French NIR (modulo
-97), the Brazilian CPF (modulo 11).
+The library python-stdnum verifies the check digits of a number, so that a match is hardly chance: IBAN (ISO 13616, and
+its form by country), payment cards (Luhn), the Dutch BSN, the Spanish DNI and NIE, the French NIR, the Brazilian CPF.
 """
 
 from __future__ import annotations
@@ -10,7 +9,8 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 
 from privrisk_spark.results.profile import ShareOf
 
@@ -82,8 +82,9 @@ def matches(pattern: str, value: str) -> bool:
         Of :data:`IDENTIFYING` or :data:`CODED`.
     value : str
     """
-    form = _COMPILED.get(pattern)
-    return form.fullmatch(value) is not None if form is not None else _CHECKED[pattern](value)
+    if pattern in _NUMBERS:
+        return _has_check_digits(pattern, value)
+    return _is_ip(value) if pattern == "ip" else _COMPILED[pattern].fullmatch(value) is not None
 
 
 def shape_of(value: str) -> str:
@@ -113,38 +114,6 @@ def _class_of(letter: str) -> str:
     return letter if letter.isascii() else "?"
 
 
-# -------------------------------------------------------------------------------------------- check digits
-
-
-def is_iban(value: str) -> bool:
-    """Whether a text is an IBAN: its remainder modulo 97 is 1 (ISO 13616), letters counting from A = 10.
-
-    Parameters
-    ----------
-    value : str
-        With or without blanks.
-    """
-    text = value.replace(" ", "").upper()
-    if not re.fullmatch(r"[A-Z]{2}[0-9]{2}[0-9A-Z]{11,30}", text):
-        return False
-    return int("".join(str(int(sign, 36)) for sign in text[4:] + text[:4])) % 97 == 1
-
-
-def is_card(value: str) -> bool:
-    """Whether a text is a payment card's number: 13 to 19 digits that Luhn's sum divides by 10 (ISO/IEC 7812).
-
-    Parameters
-    ----------
-    value : str
-        With or without blanks and hyphens.
-    """
-    text = re.sub(r"[ -]", "", value)
-    if not re.fullmatch(r"[3-6][0-9]{12,18}", text):
-        return False
-    doubled = [int(sign) * (1 + place % 2) for place, sign in enumerate(reversed(text))]
-    return sum(digit - 9 * (digit > 9) for digit in doubled) % 10 == 0
-
-
 def _is_ip(value: str) -> bool:
     if value.count(".") != 3 and ":" not in value:
         return False
@@ -155,43 +124,21 @@ def _is_ip(value: str) -> bool:
     return True
 
 
-def _is_dni(value: str) -> bool:
-    text = value.replace("-", "").upper()
-    if not re.fullmatch(r"[0-9XYZ][0-9]{7}[A-Z]", text):
+_NUMBERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "iban": (" ", r"[A-Z]{2}[0-9]{2}[0-9A-Z]{11,30}", ("iban",)),
+    "card": (" -", r"[3-6][0-9]{12,18}", ("luhn",)),
+    "dni": ("-", r"[0-9XYZ][0-9]{7}[A-Z]", ("es.dni", "es.nie")),
+    "nir": (" ", r"[1278][0-9]{2}(?:0[1-9]|1[0-2]|[2-9][0-9])(?:[0-9]{2}|2[AB])[0-9]{8}", ("fr.nir",)),
+    "bsn": (".", r"[0-9]{9}", ("nl.bsn",)),
+    # Eleven equal digits have right check digits, and are no CPF.
+    "cpf": ("", r"(?!([0-9])(?:[.-]?\1){10})[0-9]{3}\.?[0-9]{3}\.?[0-9]{3}-?[0-9]{2}", ("br.cpf",)),
+}
+"""Of numbers with check digits: separators, form without them, and the modules of python-stdnum that may accept it."""
+
+
+def _has_check_digits(pattern: str, value: str) -> bool:
+    separators, form, modules = _NUMBERS[pattern]
+    text = value.translate(dict.fromkeys(map(ord, separators))).upper()
+    if not re.fullmatch(form, text):
         return False
-    number = int(text[0].translate(str.maketrans("XYZ", "012")) + text[1:8])
-    return "TRWAGMYFPDXBNJZSQVHLCKE"[number % 23] == text[8]
-
-
-def _is_nir(value: str) -> bool:
-    text = value.replace(" ", "").upper()
-    if not re.fullmatch(r"[1278][0-9]{2}(?:0[1-9]|1[0-2]|[2-9][0-9])(?:[0-9]{2}|2[AB])[0-9]{8}", text):
-        return False
-    number = int(text[:13].replace("2A", "19").replace("2B", "18"))
-    return 97 - number % 97 == int(text[13:])
-
-
-def _is_bsn(value: str) -> bool:
-    text = value.replace(".", "")
-    if not re.fullmatch(r"[0-9]{9}", text) or int(text) == 0:
-        return False
-    weights = (9, 8, 7, 6, 5, 4, 3, 2, -1)
-    return sum(weight * int(digit) for weight, digit in zip(weights, text, strict=True)) % 11 == 0
-
-
-def _is_cpf(value: str) -> bool:
-    if not re.fullmatch(r"[0-9]{3}\.?[0-9]{3}\.?[0-9]{3}-?[0-9]{2}", value):
-        return False
-    digits = [int(sign) for sign in value if sign.isdigit()]
-    if len(set(digits)) == 1:
-        return False
-    for size in (9, 10):
-        rest = sum((size + 1 - place) * digit for place, digit in enumerate(digits[:size])) * 10 % 11 % 10
-        if rest != digits[size]:
-            return False
-    return True
-
-
-_CHECKED: dict[str, Callable[[str], bool]] = {
-    "iban": is_iban, "card": is_card, "ip": _is_ip, "dni": _is_dni, "nir": _is_nir, "bsn": _is_bsn, "cpf": _is_cpf,
-}  # fmt: skip
+    return any(import_module(f"stdnum.{module}").is_valid(text) for module in modules)

@@ -5,27 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from privrisk_spark.planning.first_policy.vocabulary import normalized
-
-SCALES: tuple[tuple[str, ...], ...] = tuple(
-    tuple(scale.split())
-    for scale in (
-        "none verylow low medium high veryhigh", "none low moderate high severe", "none mild moderate severe critical",
-        "xxs xs s m l xl xxl xxxl", "verypoor poor fair good verygood excellent", "never rarely sometimes often always",
-        "junior intermediate senior lead principal", "beginner intermediate advanced expert",
-        "trainee junior senior manager director", "i ii iii iv v vi", "a1 a2 b1 b2 c1 c2",
-        "monday tuesday wednesday thursday friday saturday sunday", "mon tue wed thu fri sat sun",
-        "january february march april may june july august september october november december",
-        "jan feb mar apr may jun jul aug sep oct nov dec",
-        "none primary lowersecondary secondary uppersecondary postsecondary vocational bachelor master doctorate",
-        "noschooling primary secondary tertiary", "primaryschool middleschool highschool college bachelor master phd",
-        "ohne hauptschulabschluss realschulabschluss mittlerereife fachabitur abitur bachelor master diplom promotion",
-        "aucun certificat brevet cap bac licence master doctorat", "niedrig mittel hoch", "bas moyen haut eleve",
-        "faible moyen fort", "bajo medio alto", "basso medio alto", "laag midden hoog", "baixo medio alto",
-        "stronglydisagree disagree neutral agree stronglyagree", "bronze silver gold platinum",
-    )
-)  # fmt: skip
-"""Words in their order, normalized; a column that holds some of one scale and nothing else is ordinal."""
+from privrisk_spark.planning.first_policy.vocabulary import normalized, read_vocabulary
 
 _RANGE = re.compile(
     r"(?:[<>]=?|≥|≤|under|over|unter|ueber|über)?\s*([0-9]+)(?:\s*(?:-|–|to|bis|a)\s*[0-9]+|\s*\+)?\s*[a-z]*", re.I
@@ -44,7 +24,7 @@ def ordered(values: Sequence[str]) -> list[str] | None:
         return None
     words = {value: normalized(value) for value in values}
     if len(set(words.values())) == len(values):
-        for scale in SCALES:
+        for scale in read_vocabulary().scales:
             if set(words.values()) <= set(scale):
                 return sorted(values, key=lambda value: scale.index(words[value]))
     if any(sign in value for value in values for sign in "-–+<>") and not any(v.startswith("-") for v in values):

@@ -7,146 +7,55 @@ by its longest run of whole words, then by what it begins or ends with, as compo
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 
-WORDS: dict[str, str] = {
-    # Identifiers: 45 CFR 164.514(b)(2)(i), A to R, and what else names one person.
-    "person_name": """name fullname firstname lastname surname givenname forename middlename maidenname familyname
-        patientname customername employeename holdername cardholder vorname nachname familienname
-        geburtsname nom prenom nomfamille nomnaissance nomusage nombre nombres apellido apellidos
-        primerapellido segundoapellido cognome nominativo naam voornaam achternaam familienaam apelido
-        sobrenome nomecompleto nome contactname""",
-    "email": """email emailaddress mail mailaddress emailadresse mailadresse courriel adressemail correo
-        correoelectronico emailadres posta postaelettronica""",
-    "phone": """phone phonenumber telephone tel mobile cell cellphone fax faxnumber telefon telefonnummer handy
-        handynummer mobilnummer telefono celular movil telefoon telefoonnummer telefone telemovel portable
-        cellulare gsm msisdn""",
-    "address": """address street streetaddress housenumber addressline adresse strasse hausnummer anschrift rue
-        direccion calle domicilio indirizzo via adres straat huisnummer endereco rua morada voie""",
-    "national_id": """ssn socialsecurity socialsecuritynumber nationalid nationalidnumber personalid taxid taxnumber
-        tin nin nino sozialversicherungsnummer svnummer rentenversicherungsnummer steuerid steuernummer
-        identifikationsnummer numerosecuritesociale numerosecu nir nif nie dni cedula codicefiscale bsn
-        burgerservicenummer cpf numerodocumento documentoidentidad""",
-    "passport": """passport passportnumber passnummer reisepass ausweisnummer personalausweis idcard numeropasseport
-        passeport pasaporte passaporto paspoort driverlicense driverslicense driverslicence licensenumber
-        fuehrerschein fuhrerschein permisconduire patente rijbewijs certificatenumber""",
-    "account": """account accountnumber accountno iban bankaccount bankverbindung kontonummer konto kontoinhaber bic
-        compte numerocompte cuenta numerocuenta conto rekeningnummer rekening conta policynumber
-        insurancenumber insuranceid healthplanid versichertennummer versicherungsnummer beneficiarynumber
-        membershipnumber""",
-    "card": """card cardnumber cardno creditcard creditcardnumber pan kartennummer kreditkarte numerocarte
-        cartebancaire tarjeta numerotarjeta carta kaartnummer cartao""",
-    "medical_record": """mrn medicalrecord medicalrecordnumber recordnumber chartnumber aktenzeichen dossiernummer
-        numerodossier historiaclinica cartellaclinica""",
-    "vehicle": """licenseplate licenceplate plate platenumber numberplate vin vehicleid kennzeichen immatriculation
-        matricula targa kenteken placa fahrgestellnummer""",
-    "device": """deviceid device imei imsi mac macaddress serialnumber seriennummer advertisingid idfa uuid guid
-        hardwareid cookie cookieid sessionid""",
-    "url": "url website webpage homepage link siteweb uri profileurl webseite",
-    "ip": "ip ipaddress ipadresse adresseip clientip remoteaddr ipv4 ipv6 direccionip indirizzoip ipadres",
-    "user_name": "username login loginname userlogin benutzername nutzername identifiant usuario utente gebruikersnaam",
-    "photo": "photo picture image portrait foto bild biometric fingerprint fingerabdruck photourl",
-    "free_text": """comment comments note notes remark remarks description freetext text message narrative bemerkung
-        bemerkungen notiz notizen kommentar freitext commentaire commentaires observation observations
-        observacion observaciones comentario comentarios nota opmerking opmerkingen observacoes anamnesis
-        reporttext""",
-    "coordinates": "latitude longitude lat lon lng gps coordinates geolocation breitengrad laengengrad geohash",
-    # What others may know of a person.
-    "birth_date": """birthdate dateofbirth dob birthday birth born geburtsdatum gebdatum geburtstag gebdat geboren
-        datenaissance naissance nele fechanacimiento nacimiento datanascita nascita geboortedatum
-        datanascimento nascimento ddn""",
-    "birth_year": """birthyear yearofbirth yob geburtsjahr gebjahr jahrgang anneenaissance anionacimiento
-        annonascita geboortejaar anonascimento""",
-    "death_date": """deathdate dateofdeath dod sterbedatum todesdatum datedeces fechadefuncion datamorte
-        overlijdensdatum""",
-    "age": "age agegroup ageyears alter altersgruppe edad eta leeftijd idade trancheage agerange",
-    "sex": "sex gender geschlecht sexe genre sexo genero sesso genere geslacht anrede",
-    "postcode": """zip zipcode postcode postalcode plz postleitzahl codepostal cp codigopostal cap codicepostale
-        postal codigopostale""",
-    "place": """city town municipality commune village place locality stadt ort wohnort gemeinde ville localite
-        ciudad municipio localidad citta comune stad plaats woonplaats gemeente cidade concelho birthplace
-        placeofbirth geburtsort lieunaissance codecommune codeinsee gemeindeschluessel ags neighbourhood
-        neighborhood""",
-    "region": """state region province county district canton bundesland kreis landkreis departement provincia regione
-        provincie distrito estado comunidadautonoma bezirk prefecture area nuts nuts2 nuts3 fips""",
-    "country": "country land pays pais paese countrycode laendercode landcode countryofresidence residencecountry",
-    "nationality": """nationality citizenship nationalitaet staatsangehoerigkeit nationalite nacionalidad nazionalita
-        cittadinanza nationaliteit nacionalidade nativecountry countryofbirth geburtsland paysnaissance""",
-    "language": "language mothertongue sprache muttersprache langue idioma lingua taal",
-    "marital_status": """maritalstatus marital civilstatus familienstand etatcivil situationmatrimoniale
-        situationfamiliale estadocivil statocivile burgerlijkestaat situacaomatrimonial""",
-    "ethnicity": "race ethnicity ethnic ethnie raza etnia raca afkomst",
-    "education": """education educationlevel degree schooling qualification bildung bildungsabschluss abschluss
-        schulabschluss diplome niveauetudes formation educacion niveleducativo estudios istruzione
-        titolostudio opleiding opleidingsniveau escolaridade""",
-    "occupation": """occupation job jobtitle profession position beruf taetigkeit stelle berufsbezeichnung metier poste
-        csp profesion ocupacion puesto professione mansione beroep functie profissao cargo isco isco08
-        workclass employmentstatus professionalcategory""",
-    "industry": """industry sector nace nacecode branch branche wirtschaftszweig secteur naf ape settore ateco sbi
-        setor cnae""",
-    "department": """department dept division team unit abteilung bereich service servicio reparto afdeling departamento
-        ward station costcenter kostenstelle site location standort filiale branchoffice""",
-    "employer": """employer company arbeitgeber firma employeur entreprise empresa azienda werkgever hospital clinic
-        school""",
-    "household": """householdsize household children numberofchildren haushaltsgroesse kinder anzahlkinder
-        nombreenfants nbenfants enfants taillemenage hijos figli kinderen filhos familysize""",
-    "body": "height weight bmi groesse gewicht koerpergroesse taille poids altura peso altezza lengte gewichtkg",
-    "event_date": """date datetime timestamp time booked bookedat admission admissiondate admitted discharge
-        dischargedate visitdate hiredate startdate enddate entrydate exitdate joindate created createdat
-        updatedat orderdate transactiondate datum aufnahmedatum aufnahme entlassungsdatum entlassung
-        eintrittsdatum eintritt austrittsdatum austritt einstellungsdatum dateentree datesortie dateembauche
-        dateadmission fecha fechaingreso fechaalta fechacontratacion dataingresso datadimissione
-        dataassunzione opnamedatum ontslagdatum indiensttreding dataadmissao bookingdate valuedate zeitpunkt
-        zeitstempel horodatage""",
-    # What harms who is found.
-    "diagnosis": """diagnosis diagnoses diag icd icd10 icd10code icdcode icd9 disease condition maindiagnosis diagnose
-        hauptdiagnose nebendiagnose krankheit diagnostic diagnosticprincipal maladie diagnostico enfermedad
-        diagnosi malattia ziekte doenca cim10 cie10 cause causeofdeath todesursache""",
-    "procedure": """procedure procedurecode treatment cpt ops opscode behandlung eingriff acte ccam procedimiento
-        trattamento""",
-    "medication": """drug drugcode medication medicine atc atccode medikament arzneimittel medicament
-        medicamento farmaco
-        medicijn""",
-    "laboratory": """lab labresult labvalue testresult result glucose cholesterol hemoglobin creatinine bloodpressure
-        bloodtype bloodgroup blutgruppe hiv befund laborwert resultat resultado""",
-    "income": """income salary wage wages earnings pay salaryclass compensation bonus einkommen gehalt lohn
-        bruttogehalt jahresgehalt revenu salaire remuneration ingreso ingresos salario sueldo reddito
-        stipendio inkomen salaris rendimento renda""",
-    "amount": """amount cost costs price charge charges fee total balance value spend revenue betrag kosten preis
-        summe montant cout prix solde importe coste precio saldo importo costo prezzo bedrag prijs valor
-        custo preco turnover""",
-    "credit": "creditscore credit score debt default risk rating schufa bonitaet schulden dette deuda debito",
-    "performance": "performance performancerating appraisal grade evaluation leistung leistungsbewertung beurteilung",
-    "belief": """religion confession konfession faith church religione religiao party politics political politik
-        partei union unionmember gewerkschaft syndicat sindicato orientation sexualorientation""",
-    "disability": "disability disabled handicap behinderung schwerbehindert discapacidad disabilita",
-    "crime": "crime conviction convictions offense offence criminalrecord vorstrafe straftat condamnation condena",
-    "merchant": """merchant merchantname mcc merchantcategory merchantcategorycode haendler shop store product item
-        category""",
-    # What is about the record and not about the person.
-    "technical": """currency waehrung devise moneda valuta status einheit version source quelle channel kanal flag
-        batch""",
-}  # fmt: skip
-"""Concept to the words that name it."""
 
-_ID_WORDS = """chiave clave cle code id identifiant identifier ids kennung kennzahl key n no nr num number numero
-    nummer ref reference schluessel sleutel uid"""
-_PERSON_WORDS = """account card citizen client cliente customer dipendente eleve empleado employee haushalt household
-    individu individual klant kunde kunden matricule medewerker member menage mitarbeiter mitglied
-    paciente participant patient patiente patienten patients paziente people person persona personal
-    personen personne personnel persons proband pupil resident respondent salarie schueler staff student
-    subject user usuario versicherter werknemer"""
-_ROW_WORDS = """aufenthalt bestellung booking case claim commande datensatz encounter enregistrement entry episode
-    event factura fall invoice line operation opname order ordine pedido questionnaire rechnung record
-    registro response row sejour stay trans transaction transaktion txn visit visits vorgang zeile"""
-_PERSON_ID_WORDS = """clientid custid customerid employeeid empno klantnummer kundennummer matricule matrikelnummer
-    memberid mitgliedsnummer numeroempleado patid patientennummer patientid personalnr personalnummer
-    personeelsnummer personid pid staffno subjectid userid"""
-_IDS, _PEOPLE = frozenset(_ID_WORDS.split()), frozenset(_PERSON_WORDS.split())
-_ROWS, _PERSON_IDS = frozenset(_ROW_WORDS.split()), frozenset(_PERSON_ID_WORDS.split())
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words of ``vocabulary.json``.
+
+    Attributes
+    ----------
+    concepts : dict of str to str
+        Word to the concept it names. If several concepts have a word, the first one.
+    ids, persons, rows, person_ids, fillers : frozenset of str
+        Words for an id, a person, a row and the id of a person, and words that are skipped.
+    scales : tuple of tuple of str
+        Ordered words. A column is ordinal if all its values are words of one scale.
+    """
+
+    concepts: dict[str, str]
+    ids: frozenset[str]
+    persons: frozenset[str]
+    rows: frozenset[str]
+    person_ids: frozenset[str]
+    fillers: frozenset[str]
+    scales: tuple[tuple[str, ...], ...]
+
+
+@cache
+def read_vocabulary() -> Vocabulary:
+    """Return the words that name concepts and ids, and the scales."""
+    text = files("privrisk_spark.planning.first_policy").joinpath("vocabulary.json").read_text(encoding="utf-8")
+    lists = json.loads(text)
+    concepts: dict[str, str] = {}
+    for group in lists["concepts"].values():
+        for concept, lines in group.items():
+            for word in " ".join(lines).split():
+                concepts.setdefault(word, concept)
+    for word, concept in list(concepts.items()):
+        # German writes ä as ae if a keyboard has no ä; a name with ä is normalized to a.
+        concepts.setdefault(word.replace("ae", "a").replace("oe", "o").replace("ue", "u"), concept)
+    ids, persons, rows, person_ids, fillers = (
+        frozenset(" ".join(lists[name]).split()) for name in ("id", "person", "row", "person_id", "filler")
+    )
+    scales = tuple(tuple(scale.split()) for scale in lists["scales"])
+    return Vocabulary(concepts, ids, persons, rows, person_ids, fillers, scales)
 
 
 @dataclass(frozen=True)
@@ -169,7 +78,7 @@ class Named:
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words a name is made of, each normalized: ``BirthDate``, ``birth_date`` and ``birth-date`` have two.
+    """Return the words of a name, each normalized: ``BirthDate``, ``birth_date`` and ``birth-date`` have two.
 
     Parameters
     ----------
@@ -190,15 +99,6 @@ def normalized(text: str) -> str:
     return "".join(letter for letter in plain if letter.isascii() and letter.isalnum())
 
 
-@cache
-def _concepts() -> dict[str, str]:
-    known = {word: concept for concept, words in reversed(WORDS.items()) for word in words.split()}
-    for word, concept in list(known.items()):
-        # German writes ä as ae where it must; a name with ä is normalized to a.
-        known.setdefault(word.replace("ae", "a").replace("oe", "o").replace("ue", "u"), concept)
-    return known
-
-
 def named(name: str) -> Named | None:
     """Return what a column's name says, or None if it says nothing.
 
@@ -214,8 +114,8 @@ def named(name: str) -> Named | None:
     of_ids = _of_ids(words, whole)
     if of_ids is not None:
         return of_ids
-    known = _concepts()
-    plain = [word for word in words if word not in _FILLERS] or words
+    known = read_vocabulary().concepts
+    plain = [word for word in words if word not in read_vocabulary().fillers] or words
     if (joined := "".join(plain)) in known:
         return Named(known[joined], joined, 0.95)
     if whole in known:
@@ -245,31 +145,30 @@ def names_an_id(name: str) -> bool:
     name : str
     """
     words = words_of(name)
-    return bool(words) and (words[-1] in _IDS or words[-1].endswith(_ENDINGS))
+    return bool(words) and (words[-1] in read_vocabulary().ids or words[-1].endswith(_ENDINGS))
 
 
-_FILLER_WORDS = "of the de du des la le di da del della do der die das van het in at code cd desc value"
-_FILLERS = frozenset(_FILLER_WORDS.split())
 _COMPOUND = 5
 """Letters a word has at least that is looked for inside others."""
 
 
 def _of_ids(words: list[str], whole: str) -> Named | None:
-    if whole in _PERSON_IDS:
+    known = read_vocabulary()
+    if whole in known.person_ids:
         return Named("person_id", whole, 0.9)
     # "visit id" and "id visit", but "postal code" and "account number" have concepts of their own.
     if len(words) == 1:
-        for ending in _IDS:
-            if len(ending) > 1 and whole.endswith(ending) and whole.removesuffix(ending) in _PEOPLE:
+        for ending in known.ids:
+            if len(ending) > 1 and whole.endswith(ending) and whole.removesuffix(ending) in known.persons:
                 return Named("person_id", whole, 0.85)
         return Named("row_id", whole, 0.6) if whole in {"id", "uid", "key", "rowid", "index", "nr"} else None
-    if not (_IDS & {words[0], words[-1]}) or whole in _concepts():
+    if not (known.ids & {words[0], words[-1]}) or whole in known.concepts:
         return None
-    if _ROWS & set(words):
+    if known.rows & set(words):
         return Named("row_id", whole, 0.9)
-    if _PEOPLE & set(words):
+    if known.persons & set(words):
         return Named("person_id", whole, 0.9)
-    rest = "".join(word for word in words if word not in _IDS)
-    if {"id", "uid", "identifier"} & {words[0], words[-1]} and rest not in _concepts():
+    rest = "".join(word for word in words if word not in known.ids)
+    if {"id", "uid", "identifier"} & {words[0], words[-1]} and rest not in known.concepts:
         return Named("row_id", whole, 0.6)
     return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from privrisk_spark.errors import Fault, listing, nearest
-from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import DictionaryColumn, Table
 from privrisk_spark.policy.masking import NUMERIC
 from privrisk_spark.policy.policy import Insensitive, Policy, Sensitive
 from privrisk_spark.policy.rules.lakes import find_table_faults
+from privrisk_spark.results.measures import read_measures
 
 
 def impossible_assessment(policy: Policy) -> Iterable[Fault]:
@@ -107,7 +107,7 @@ def _of_masked(policy: Policy) -> bool:
 
 
 def _thresholds(policy: Policy) -> Iterator[Fault]:
-    bounded = [name for name, entry in CATALOGUE.items() if entry.safe is not None]
+    bounded = [name for name, entry in read_measures().items() if entry.safe is not None]
     for name in policy.assess.thresholds:
         if name not in bounded:
             yield _absent(f"assess.thresholds.{name}", name, bounded, "measure with a safe side")

@@ -16,14 +16,14 @@ from privrisk_spark.extensions.attack.kernels.evidence import Found
 from privrisk_spark.extensions.attack.kernels.learned.fitting import Limits, fit
 from privrisk_spark.extensions.attack.kernels.learned.training import KnownRecords, found_by
 from privrisk_spark.kernels.arrays import FloatArray
-from reproduce.compare.claims import claims
+from reproduce.compare.claims import Tried, claims
 from reproduce.compare.experiment import on_hierarchies, on_numbers
 from reproduce.compare.learning import others_found
 from reproduce.compare.linking import Shown
 from reproduce.compare.masking import masked
 from reproduce.compare.numbers import lost, records_found, searched
 from reproduce.compare.protecting import Protected, changed, disclosed, private, recoded
-from reproduce.compare.results import CompareSizes, Tried, pareto
+from reproduce.compare.results import CompareSizes, pareto
 from reproduce.deciding.subject import Subject
 from reproduce.generated.clustered import keyed_uniforms
 from reproduce.generated.numeric import NumericTable

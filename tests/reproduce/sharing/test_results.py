@@ -6,14 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from privrisk_spark.results.experiment import Claim
 
-from reproduce.result import Claim
 from reproduce.run import Experiment
 from reproduce.sharing import diffusing, experiment
 from reproduce.sharing.aggregate import EXACT, LAYERS, LEFT_OUT, LETTER
+from reproduce.sharing.claims import Shared, claims
 from reproduce.sharing.diffusing import WHOLE
+from reproduce.sharing.plots import plots
 from reproduce.sharing.proposition import Counterexample
-from reproduce.sharing.results import Shared, SharingSizes, findings
+from reproduce.sharing.results import SharingSizes, findings
 from reproduce.sharing.trusting import ONE_CLASS
 
 SIZES = SharingSizes(users=200, pairs=30, attributes=4, seed=5)
@@ -46,7 +48,7 @@ class NoProgress:
 
 def claim(found: Shared, claimed: str, of: str = "") -> Claim:
     """The one claim that begins so, judged of this."""
-    (one,) = [one for one in found.claims if one.claim.startswith(claimed) and of in one.data]
+    (one,) = [one for one in claims(found) if one.claim.startswith(claimed) and of in one.data]
     return one
 
 
@@ -201,18 +203,18 @@ def test_access_control_and_trust(shared: Shared) -> None:
     )
     assert claim(trust(trusted=judged), "One-class").verdict == "does not hold"
     without = tuple(one for one in shared.trust.trusted if one.trust != ONE_CLASS)
-    assert not [one for one in trust(trusted=without).claims if one.claim.startswith("One-class")]
+    assert not [one for one in claims(trust(trusted=without)) if one.claim.startswith("One-class")]
 
 
 def test_every_claim_names_its_place_and_every_plot_its_finding(shared: Shared) -> None:
     told = findings(shared, SIZES, decided_users=200, linked_users=200, decided_k=4)
-    claims = shared.claims
-    assert len({(one.claim, one.data) for one in claims}) == len(claims)
-    assert all(one.source.startswith("Fouad (2012), ") and one.evidence.endswith(".") for one in claims)
-    assert all("nan" not in one.evidence and "undefined" not in one.evidence for one in claims)
-    keys = [plot.key for plot in shared.plots]
+    judged = claims(shared)
+    assert len({(one.claim, one.data) for one in judged}) == len(judged)
+    assert all(one.source.startswith("Fouad (2012), ") and one.evidence.endswith(".") for one in judged)
+    assert all("nan" not in one.evidence and "undefined" not in one.evidence for one in judged)
+    keys = [plot.key for plot in plots(shared)]
     assert len(set(keys)) == len(keys)
-    assert all(plot.found.endswith(".") for plot in shared.plots)
+    assert all(plot.found.endswith(".") for plot in plots(shared))
     assert [one.key for one in told.listings] == ["decisions", "runs"]
     assert told.figures["measured"] == ["seconds"]
     assert not told.notes
@@ -228,10 +230,10 @@ def test_what_is_left_out_is_told(shared: Shared) -> None:
 
 def test_a_search_that_proves_less_says_so(shared: Shared) -> None:
     early = replace(shared, stopped=every(shared.stopped, proved=1, worst=0.25))
-    (plot,) = [plot for plot in early.plots if plot.key == "sharing-gap"]
+    (plot,) = [plot for plot in plots(early) if plot.key == "sharing-gap"]
     assert f"leave {shared.stopped[0].pairs - 1} for 'any', with gaps of up to 25 %" in plot.found
     unproved = with_runs(shared, EXACT, proved=0, gap=0.5)
-    (plot,) = [plot for plot in unproved.plots if plot.key == "sharing-nodes"]
+    (plot,) = [plot for plot in plots(unproved) if plot.key == "sharing-nodes"]
     assert "the gap is at most 50 %" in plot.found
 
 

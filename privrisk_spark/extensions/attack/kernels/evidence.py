@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.arrays import FloatArray, LongArray
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.numeric.binomial_limits import lower_limit, upper_limit
 
-__all__ = ["Found", "deciles", "found"]
+__all__ = ["Found", "Outcomes", "PersonOutcomes", "PredictedPersons", "deciles", "found"]
 
 CONFIDENCE = 0.95
 
@@ -104,3 +104,76 @@ def deciles(predicted: FloatArray, people: LongArray | FloatArray) -> LongArray:
     total = of_value.sum() or 1
     tenth = np.minimum((2 * below + of_value) * 10 // (2 * total), 9)
     return np.asarray(tenth[place.reshape(-1)], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """How the links of all records came out, those that came out alike together.
+
+    Attributes
+    ----------
+    people : ndarray of float64, shape (n,)
+        Expected ones where it is not known which of them there is something to begin with of.
+    probability : ndarray of float64, shape (n,)
+        That the link of each is right.
+    alike : ndarray of int64, shape (n,)
+        Rows of the file that look like its own; 0 where the file lacks it.
+    present : ndarray of float64, shape (n,)
+        Probability that its own is in the file.
+    consistent : ndarray of int64, shape (n,)
+        Dictionary rows it was decided by; -1 where that is not known.
+    """
+
+    people: FloatArray
+    probability: FloatArray
+    alike: LongArray
+    present: FloatArray
+    consistent: LongArray
+
+
+@dataclass(frozen=True, eq=False)
+class PersonOutcomes:
+    """How the links of all persons came out, those with as many rows together.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n,)
+        Rows of each person that were linked.
+    there : ndarray of bool, shape (n,)
+        Whether the file in which was searched has rows of theirs.
+    persons : ndarray of int64, shape (n,)
+    found : ndarray of float64, shape (n,)
+        Mean probability that one of them is found.
+    linked_rows : int
+        Rows of all of them.
+    right_rows : float
+        Those expected to be linked to a row of the same person.
+    guessed : float
+        Persons that somebody finds who draws a candidate for each row.
+    predicted : PredictedPersons
+    """
+
+    rows: LongArray
+    there: BoolArray
+    persons: LongArray
+    found: FloatArray
+    linked_rows: int
+    right_rows: float
+    guessed: float
+    predicted: PredictedPersons
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedPersons:
+    """What is predicted of persons who have rows in the file, those of whom about the same is together.
+
+    Attributes
+    ----------
+    persons : ndarray of int64, shape (b,)
+    predicted, found : ndarray of float64, shape (b,)
+        Mean probability that who knows the classes of all of their rows finds them, and that they were found.
+    """
+
+    persons: LongArray
+    predicted: FloatArray
+    found: FloatArray

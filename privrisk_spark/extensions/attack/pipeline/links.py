@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.extensions.attack.kernels.assignment import MOST_CELLS, assigned, right_links
+from privrisk_spark.extensions.attack.kernels.evidence import Outcomes, PersonOutcomes
 from privrisk_spark.extensions.attack.kernels.fellegi_sunter import started_alone
 from privrisk_spark.extensions.attack.kernels.recall import Recall
 from privrisk_spark.extensions.attack.kernels.scores import Scores, scores
@@ -36,7 +37,6 @@ from privrisk_spark.extensions.attack.results.inferences import MatchModel, OneT
 from privrisk_spark.extensions.attack.stages.blocks import blocks_of, collect_recall
 from privrisk_spark.extensions.attack.stages.distance import (
     Comparison,
-    Outcomes,
     Searched,
     StoredFile,
     StoredLinks,
@@ -53,7 +53,6 @@ from privrisk_spark.extensions.attack.stages.number_ends import (
     rows_of_nodes,
 )
 from privrisk_spark.extensions.attack.stages.persons import (
-    PersonOutcomes,
     Persons,
     collect_persons,
     collect_right_rows,

@@ -19,6 +19,7 @@ from privrisk_spark import __version__
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import InputError, RefusedError
+from privrisk_spark.extensions.attack.kernels.evidence import Outcomes
 from privrisk_spark.extensions.attack.kernels.scores import Scores
 from privrisk_spark.extensions.attack.page import render_attack
 from privrisk_spark.extensions.attack.pipeline.inferences import infer, tell_members
@@ -46,7 +47,6 @@ from privrisk_spark.extensions.attack.planning.masks import told_masks
 from privrisk_spark.extensions.attack.policy import OF_VALUES, attack_of
 from privrisk_spark.extensions.attack.results.attacks import Attack, AttackResult
 from privrisk_spark.extensions.attack.results.inferences import Inference, LearnedDistance, MembershipFound
-from privrisk_spark.extensions.attack.stages.distance import Outcomes
 from privrisk_spark.extras import require
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.pipelines.assess.opened import Run

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
-from privrisk_spark.extensions.attack.kernels.evidence import deciles, found
+from privrisk_spark.extensions.attack.kernels.evidence import Outcomes, PersonOutcomes, deciles, found
 from privrisk_spark.extensions.attack.kernels.fellegi_sunter import LinkageModel
 from privrisk_spark.extensions.attack.kernels.optimal_rule import OptimalRule
 from privrisk_spark.extensions.attack.kernels.scores import Scores
@@ -24,30 +23,6 @@ SIZES = ((1, 1), (2, 4), (5, 9), (10, 19), (20, 99), (100, None))
 """Groups of records by the candidates that look like their own, and of persons by their rows."""
 
 _MOST = np.iinfo(np.int64).max
-
-
-class LinkOutcomes(Protocol):
-    """How links came out, those that came out alike together."""
-
-    @property
-    def people(self) -> FloatArray:
-        """Records of each, shape (n,); expected ones may be fractions."""
-
-    @property
-    def probability(self) -> FloatArray:
-        """That the link of each is right."""
-
-    @property
-    def alike(self) -> LongArray:
-        """Candidates that look like its own; 0 where there is none."""
-
-    @property
-    def present(self) -> FloatArray:
-        """Probability that there is one."""
-
-    @property
-    def consistent(self) -> LongArray:
-        """Dictionary rows it was decided by; -1 where that is not known."""
 
 
 def by_size(alike: LongArray, probability: FloatArray, people: LongArray | FloatArray) -> tuple[Group, ...]:
@@ -162,14 +137,14 @@ def how(search: Search) -> str:
 
 
 def attacked(
-    search: Search, outcomes: LinkOutcomes, candidates: int, distinct: int, planned: FloatArray | None = None
+    search: Search, outcomes: Outcomes, candidates: int, distinct: int, planned: FloatArray | None = None
 ) -> Attack:
     """Hold what one attack has found against what was predicted.
 
     Parameters
     ----------
     search : Search
-    outcomes : LinkOutcomes
+    outcomes : Outcomes
     candidates, distinct : int
         Of the file in which was searched.
     planned : ndarray of float64, shape (n,), optional
@@ -203,58 +178,6 @@ def attacked(
         classes,
         calibrations,
     )
-
-
-class PersonOutcomes(Protocol):
-    """How the links of persons came out, those with as many rows together."""
-
-    @property
-    def rows(self) -> LongArray:
-        """Rows of each person, shape (n,)."""
-
-    @property
-    def there(self) -> BoolArray:
-        """Whether the file in which was searched has rows of theirs."""
-
-    @property
-    def persons(self) -> LongArray:
-        """Persons of each."""
-
-    @property
-    def found(self) -> FloatArray:
-        """Mean probability that one is found."""
-
-    @property
-    def linked_rows(self) -> int:
-        """Rows of all of them."""
-
-    @property
-    def right_rows(self) -> float:
-        """Those linked to a row of the same person."""
-
-    @property
-    def guessed(self) -> float:
-        """Persons that somebody finds who draws a candidate for each row."""
-
-    @property
-    def predicted(self) -> PredictedPersons:
-        """What is predicted of those who are there."""
-
-
-class PredictedPersons(Protocol):
-    """Persons by what is predicted of them."""
-
-    @property
-    def persons(self) -> LongArray:
-        """Persons of each, shape (b,)."""
-
-    @property
-    def predicted(self) -> FloatArray:
-        """Mean of what is predicted of them."""
-
-    @property
-    def found(self) -> FloatArray:
-        """Mean probability that one is found."""
 
 
 HOUSEHOLD = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
 
 from privrisk_spark.extensions.attack.kernels.evidence import Found
 from privrisk_spark.extensions.attack.kernels.learned.fitting import Learned
@@ -13,48 +13,27 @@ from privrisk_spark.extensions.attack.results.inferences import LearnedDistance,
 from privrisk_spark.policy.policy import Policy
 
 
-class HeldOutRows(Protocol):
-    """Records of persons who were held out."""
+@dataclass(frozen=True, eq=False)
+class FittedDistance:
+    """A learned distance, and whom it finds beside the standard weights.
 
-    @property
-    def linked(self) -> int:
-        """All of them."""
+    Attributes
+    ----------
+    learned : Learned
+    training_standard, training : Found
+        Of the people it was learned from, by the standard weights and by the learned distance.
+    held_out_standard, held_out : Found
+        Of the others: what the attack is worth. Persons, where they may have several records.
+    rows : RightRows or None
+        Where persons were held out, their records.
+    """
 
-    @property
-    def right(self) -> float:
-        """Those linked to a row of the same person."""
-
-    @property
-    def guess(self) -> float:
-        """Share of the persons found by who draws a row for each."""
-
-
-class FittedDistance(Protocol):
-    """A learned distance, and whom it finds beside the standard weights."""
-
-    @property
-    def learned(self) -> Learned:
-        """What was learned."""
-
-    @property
-    def training_standard(self) -> Found:
-        """Of the people it was learned from, by the standard weights."""
-
-    @property
-    def training(self) -> Found:
-        """Likewise, by what was learned."""
-
-    @property
-    def held_out_standard(self) -> Found:
-        """Of the others, by the standard weights."""
-
-    @property
-    def held_out(self) -> Found:
-        """Likewise, by what was learned."""
-
-    @property
-    def rows(self) -> HeldOutRows | None:
-        """Records of those held out, where they are persons."""
+    learned: Learned
+    training_standard: Found
+    training: Found
+    held_out_standard: Found
+    held_out: Found
+    rows: RightRows | None = None
 
 
 LEARNED = {
@@ -82,7 +61,7 @@ def learned_distance(policy: Policy, fitted: FittedDistance) -> LearnedDistance:
         status=one.status,
         gap=one.gap,
         fell_back=one.fell_back,
-        rows=None if fitted.rows is None else RightRows(fitted.rows.linked, fitted.rows.right, fitted.rows.guess),
+        rows=fitted.rows,
     )
 
 

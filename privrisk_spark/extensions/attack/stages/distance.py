@@ -19,6 +19,7 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, grouped, in_c
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.extensions.attack.kernels.blocked import BlockedFile, ConsistentCells, PrincipalAxis
 from privrisk_spark.extensions.attack.kernels.differences import Difference, LevelDifference, NumberDifference, Reading
+from privrisk_spark.extensions.attack.kernels.evidence import Outcomes
 from privrisk_spark.extensions.attack.kernels.nearest import Linked, SearchedFile
 from privrisk_spark.extensions.attack.kernels.texts import TextDifference
 from privrisk_spark.extensions.attack.stages.number_ends import NumberEnds
@@ -401,31 +402,6 @@ def linked(
             yield pa.table(told)
 
     return records.then(step, OUTCOMES)
-
-
-@dataclass(frozen=True, eq=False)
-class Outcomes:
-    """How the links of all records came out, those that came out alike together.
-
-    Attributes
-    ----------
-    people : ndarray of float64, shape (n,)
-        Expected ones where it is not known which of them there is something to begin with of.
-    probability : ndarray of float64, shape (n,)
-        That the link of each is right.
-    alike : ndarray of int64, shape (n,)
-        Rows of the file that look like its own; 0 where the file lacks it.
-    present : ndarray of float64, shape (n,)
-        Probability that its own is in the file.
-    consistent : ndarray of int64, shape (n,)
-        Dictionary rows it was decided by; -1 where that is not known.
-    """
-
-    people: FloatArray
-    probability: FloatArray
-    alike: LongArray
-    present: FloatArray
-    consistent: LongArray
 
 
 def collect_outcomes(outcomes: Batches) -> Outcomes:

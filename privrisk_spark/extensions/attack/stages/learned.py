@@ -21,6 +21,8 @@ from privrisk_spark.extensions.attack.kernels.learned.families import Kind
 from privrisk_spark.extensions.attack.kernels.learned.fitting import Learned, Limits, fit
 from privrisk_spark.extensions.attack.kernels.learned.persons import KnownPersons, persons_found_by
 from privrisk_spark.extensions.attack.kernels.learned.training import KnownRecords, found_by
+from privrisk_spark.extensions.attack.planning.learned_findings import FittedDistance
+from privrisk_spark.extensions.attack.results.inferences import RightRows
 from privrisk_spark.extensions.attack.stages.distance import LoadedFile, StoredFile
 from privrisk_spark.extensions.attack.stages.persons import Persons
 from privrisk_spark.kernels.arrays import IntArray, LongArray
@@ -190,47 +192,6 @@ def _collect_of_persons(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A learned distance, and whom it finds beside the standard weights.
-
-    Attributes
-    ----------
-    learned : Learned
-    training_standard, training : Found
-        Of the people it was learned from, by the standard weights and by the learned distance.
-    held_out_standard, held_out : Found
-        Of the others: what the attack is worth. Persons, where they may have several records.
-    rows : RowsOfPersons or None
-        Where persons were held out, their records.
-    """
-
-    learned: Learned
-    training_standard: Found
-    training: Found
-    held_out_standard: Found
-    held_out: Found
-    rows: RowsOfPersons | None = None
-
-
-@dataclass(frozen=True)
-class RowsOfPersons:
-    """Records of the persons who were held out.
-
-    Attributes
-    ----------
-    linked : int
-    right : float
-        Those expected to be linked to a row of the same person, by the learned distance.
-    guess : float
-        Share of the persons that somebody finds who draws a row for each record.
-    """
-
-    linked: int
-    right: float
-    guess: float
-
-
 def collect_learned(
     scratch: Scratch,
     stored: StoredFile,
@@ -239,7 +200,7 @@ def collect_learned(
     *,
     name: str,
     limits: Limits | None = None,
-) -> tuple[Fitted, ...]:
+) -> tuple[FittedDistance, ...]:
     """Learn distances of several kinds, one a task.
 
     Parameters
@@ -255,7 +216,7 @@ def collect_learned(
 
     Returns
     -------
-    tuple of Fitted
+    tuple of FittedDistance
         In the order of the kinds.
 
     Raises
@@ -292,7 +253,7 @@ def collect_learned(
             persons = _persons(loaded, DrawnPersons(**held("held_out", DrawnPersons)))
             links = persons_found_by(aggregate, loaded.file, persons)
             facts[name] = asdict(found(links.found, np.ones(len(links.found), dtype=np.int64)))
-            rows = RowsOfPersons(int(persons.records.sum()), links.right, float(links.guessed.mean()))
+            rows = RightRows(int(persons.records.sum()), links.right, float(links.guessed.mean()))
             facts["rows"] = asdict(rows)
         yield report(kind, facts)
 
@@ -316,15 +277,15 @@ def _persons(loaded: LoadedFile, drawn: DrawnPersons) -> KnownPersons:
     return KnownPersons(drawn.begun, drawn.known, drawn.records, drawn.searched, place, there)
 
 
-def _read(facts: dict[str, Any]) -> Fitted:
+def _read(facts: dict[str, Any]) -> FittedDistance:
     def told(name: str) -> Found:
         return Found(**facts[name])
 
-    return Fitted(
+    return FittedDistance(
         learned=Learned.from_dict(facts["learned"]),
         training_standard=told("training_standard"),
         training=told("training"),
         held_out_standard=told("held_out_standard"),
         held_out=told("held_out"),
-        rows=RowsOfPersons(**facts["rows"]) if "rows" in facts else None,
+        rows=RightRows(**facts["rows"]) if "rows" in facts else None,
     )

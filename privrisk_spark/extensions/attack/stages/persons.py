@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, in_chunks
 from privrisk_spark.errors import InputError, SchemaError
+from privrisk_spark.extensions.attack.kernels.evidence import PersonOutcomes, PredictedPersons
 from privrisk_spark.extensions.attack.kernels.persons import found_by_classes, found_persons, pairs_of_persons
 from privrisk_spark.extensions.attack.stages.distance import DISTANCE, TIED, StoredLinks
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
@@ -213,54 +214,6 @@ def _flat(lists: pa.ChunkedArray, names: Sequence[str]) -> tuple[LongArray, IntA
     rows = one.flatten()
     nodes = np.column_stack([rows.field(name).to_numpy(zero_copy_only=False) for name in names]).astype(np.int32)
     return lengths, nodes, rows.field(ROWS).to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class PersonOutcomes:
-    """How the links of all persons came out, those with as many rows together.
-
-    Attributes
-    ----------
-    rows : ndarray of int64, shape (n,)
-        Rows of each person that were linked.
-    there : ndarray of bool, shape (n,)
-        Whether the file in which was searched has rows of theirs.
-    persons : ndarray of int64, shape (n,)
-    found : ndarray of float64, shape (n,)
-        Mean probability that one of them is found.
-    linked_rows : int
-        Rows of all of them.
-    right_rows : float
-        Those expected to be linked to a row of the same person.
-    guessed : float
-        Persons that somebody finds who draws a candidate for each row.
-    predicted : PredictedPersons
-    """
-
-    rows: LongArray
-    there: BoolArray
-    persons: LongArray
-    found: FloatArray
-    linked_rows: int
-    right_rows: float
-    guessed: float
-    predicted: PredictedPersons
-
-
-@dataclass(frozen=True, eq=False)
-class PredictedPersons:
-    """What is predicted of persons who have rows in the file, those of whom about the same is together.
-
-    Attributes
-    ----------
-    persons : ndarray of int64, shape (b,)
-    predicted, found : ndarray of float64, shape (b,)
-        Mean probability that who knows the classes of all of their rows finds them, and that they were found.
-    """
-
-    persons: LongArray
-    predicted: FloatArray
-    found: FloatArray
 
 
 def collect_persons(linked: DataFrame) -> PersonOutcomes:

@@ -26,7 +26,6 @@ import numpy as np
 
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
-from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.kernels.recoding.local.order import LeafOrder, first_regions, leaf_orders, one_each
 from privrisk_spark.kernels.recoding.local.partition import Asked, Partition, joined, published
 from privrisk_spark.kernels.recoding.metrics import Measured
@@ -91,7 +90,7 @@ def bang(
         first, cell = distinct_rows(
             [order.nodes[of[at], level] for order, of, level in zip(orders, places, levels, strict=True)]
         )
-        taken = asked.meets(joined(NodeClasses(at, table.counts[at], held), cell, len(first)))
+        taken = asked.meets(joined(table.counts[at], held, cell, len(first)))
         regions = taken[cell]
         group[at[regions]] = n_groups + (np.cumsum(taken) - 1)[cell[regions]]
         n_groups += int(np.count_nonzero(taken))
@@ -195,7 +194,7 @@ def _join_all(
     some, of = some[nearest], of[nearest]
     rank = np.arange(len(some)) - np.searchsorted(of, of)
     most = np.bincount(of, minlength=len(found))
-    classes = joined(NodeClasses(group, table.counts, table.held), group, n_groups + len(found))
+    classes = joined(table.counts, table.held, group, n_groups + len(found))
     number = np.arange(n_groups + len(found))
     reach = np.zeros(len(found), dtype=np.int64)
     while True:
@@ -203,7 +202,7 @@ def _join_all(
         number[some] = np.where(rank < reach[of], n_groups + of, some)
         there, now = np.unique(number, return_inverse=True)
         met = np.zeros(len(number), dtype=np.bool_)
-        met[there] = asked.meets(joined(classes, now.reshape(-1), len(there)))
+        met[there] = asked.meets(joined(classes.rows, classes.held, now.reshape(-1), len(there)))
         lacks = ~met[n_groups:] & (reach < most)
         if not lacks.any():
             break

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
-from privrisk_spark.kernels.recoding.full_domain import NodeClasses
 from privrisk_spark.kernels.recoding.local.order import LeafOrder, first_regions, leaf_orders, one_each
 from privrisk_spark.kernels.recoding.local.partition import Asked, Partition, joined, published
 from privrisk_spark.kernels.recoding.metrics import Measured
@@ -255,7 +254,7 @@ def _meeting(measured: Measured, asked: Asked, on_curve: LongArray, run: LongArr
     group = np.empty(len(run), dtype=np.int64)
     group[on_curve] = run
     table = measured.table
-    classes = joined(NodeClasses(on_curve, table.counts, table.held), group, int(run[-1]) + 1)
+    classes = joined(table.counts, table.held, group, int(run[-1]) + 1)
     of_run = region[np.append(True, run[1:] != run[:-1])]
     reach = 1
     while True:
@@ -274,4 +273,4 @@ def _meeting(measured: Measured, asked: Asked, on_curve: LongArray, run: LongArr
         np.add.at(change, end + 1, -1)
         number = np.cumsum(np.cumsum(change[:-1]) == 0) - 1
         run, of_run, reach = number[run], of_run[np.append(True, np.diff(number) > 0)], 2 * reach
-        classes = joined(classes, number, len(of_run))
+        classes = joined(classes.rows, classes.held, number, len(of_run))

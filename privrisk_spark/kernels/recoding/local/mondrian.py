@@ -327,13 +327,13 @@ def _parts(order: LeafOrder, histogram: Histogram, n_regions: int, asked: Asked,
     node = order.nodes[place, below]
     new = np.append(True, (np.diff(region) != 0) | (np.diff(node) != 0))[: len(place)]
     block, owner = np.cumsum(new) - 1, region[new]
-    blocks = joined(histogram, block, int(np.count_nonzero(new)))
+    blocks = joined(histogram.rows, histogram.held, block, int(np.count_nonzero(new)))
     part = _halves(owner, blocks.rows, n_regions) if at_median else _children(owner, blocks, n_regions, asked)
     # A part of a region is what has its number; numbers of a region have no gaps.
     n_parts = np.zeros(n_regions, dtype=np.int64)
     np.maximum.at(n_parts, owner, part + 1)
     base = np.cumsum(n_parts) - n_parts
-    meets = asked.meets(joined(blocks, base[owner] + part, int(n_parts.sum())))
+    meets = asked.meets(joined(blocks.rows, blocks.held, base[owner] + part, int(n_parts.sum())))
     fails = np.bincount(np.repeat(np.arange(n_regions), n_parts)[~meets], minlength=n_regions) > 0
     can = (level > 0) & (n_parts > 1) & ~fails
     width = order.extent(low, high) if at_median else order.leaves[low, np.minimum(level, order.height)] / order.domain
@@ -382,5 +382,5 @@ def _rest(children: NodeClasses, owner: LongArray, those: BoolArray, n_regions: 
     there = np.zeros(n_regions, dtype=np.bool_)
     there[owner[those]] = True
     number = (np.cumsum(there) - 1)[owner[those]]
-    kept = NodeClasses(children.member[those], children.rows[those], tuple(r.where(those) for r in children.held))
-    return joined(kept, number, int(there.sum()))
+    held = tuple(runs.where(those) for runs in children.held)
+    return joined(children.rows[those], held, number, int(there.sum()))

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -35,7 +34,7 @@ from privrisk_spark.kernels.recoding.local.order import LeafOrder, leaf_orders
 from privrisk_spark.kernels.recoding.metrics import Facts, Measured
 from privrisk_spark.kernels.recoding.problem import Condition, at_least
 
-__all__ = ["Asked", "Joinable", "Partition", "joined", "labelled", "published"]
+__all__ = ["Asked", "Partition", "joined", "labelled", "published"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,32 +71,21 @@ class Asked:
         return met
 
 
-class Joinable(Protocol):
-    """Parts of a table with their rows and sensitive values."""
-
-    @property
-    def rows(self) -> LongArray:
-        """Of each part."""
-        ...
-
-    @property
-    def held(self) -> tuple[Held, ...]:
-        """Of each sensitive attribute, its values in each part."""
-        ...
-
-
-def joined(parts: Joinable, number: LongArray, n: int) -> NodeClasses:
+def joined(part_rows: LongArray, held: tuple[Held, ...], number: LongArray, n: int) -> NodeClasses:
     """Join parts of a table by number; the member of a class is not known.
 
     Parameters
     ----------
-    parts : Joinable
+    part_rows : ndarray of int64
+        Rows of each part.
+    held : tuple of SensitiveRuns or Holders
+        Of each sensitive attribute, its values in each part.
     number : ndarray of int64
         Class of each part, below ``n``; every class has a part.
     n : int
     """
-    rows = np.bincount(number, weights=parts.rows, minlength=n).astype(np.int64)
-    return NodeClasses(np.full(n, -1), rows, tuple(united(runs, number, n) for runs in parts.held))
+    rows = np.bincount(number, weights=part_rows, minlength=n).astype(np.int64)
+    return NodeClasses(np.full(n, -1), rows, tuple(united(runs, number, n) for runs in held))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.extensions.attack.kernels.evidence import Outcomes
 from privrisk_spark.extensions.attack.planning.attacks import (
     alpha_of,
     beyond,
@@ -20,17 +20,7 @@ from privrisk_spark.extensions.attack.policy import AttackPolicy, Intruder, Prob
 from privrisk_spark.extensions.attack.results.inferences import Search
 from privrisk_spark.policy.policy import Policy
 
-
-@dataclass(frozen=True)
-class Links:
-    people: np.ndarray
-    probability: np.ndarray
-    alike: np.ndarray
-    present: np.ndarray
-    consistent: np.ndarray
-
-
-LINKS = Links(
+LINKS = Outcomes(
     np.array([3, 6, 5, 2]),
     np.array([1.0, 0.5, 0.0, 0.0]),
     np.array([1, 2, 4, 0]),
@@ -119,7 +109,7 @@ def test_an_attack_from_a_row_is_held_against_one_over_rho() -> None:
     (one,) = found.calibrations
     assert one.prediction == "identification"
     assert one.predicted == pytest.approx((9 / 2 + 5 / 4) / 14)
-    unknown = Links(LINKS.people, LINKS.probability, LINKS.alike, LINKS.present, np.full(4, -1))
+    unknown = Outcomes(LINKS.people, LINKS.probability, LINKS.alike, LINKS.present, np.full(4, -1))
     assert attacked(Search("distance", "row", "uniform"), unknown, 20, 4).calibrations == ()
 
 

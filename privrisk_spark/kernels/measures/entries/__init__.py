@@ -1,1 +1,0 @@
-"""Entries of the catalogue, some families a module."""
