@@ -58,4 +58,5 @@ class SectionOf:
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """Return the schema of the section's own type."""
-        return handler(type_of(self.key).__pydantic_core_schema__)
+        # As one of several definitions, because pydantic writes a model's own schema inline.
+        return handler(core_schema.definitions_schema(type_of(self.key).__pydantic_core_schema__, []))
