@@ -1,7 +1,7 @@
 """Equivalence classes at every lattice node: Adult (UCI), 9 attributes, 12,960 level vectors.
 
 The floor groups the records once per node: one packed key per record, one ``np.unique``. The product rolls every node
-up from one count (``privrisk_spark.kernels.classes.every_node``). Both are child processes that read the same files
+up from one count (``reproduce.deciding.every_node``). Both are child processes that read the same files
 with the same code, each timed from its start to its end, and a ratio is reported only if their histograms are equal at
 every node. Nothing is generated: the table is the real one, in ``$PRIVRISK_ADULT`` or ``../shared/data/adult``.
 """
@@ -25,7 +25,7 @@ from benchmarks.case_study import BenchmarkError, Result
 from benchmarks.measure import Measured, measure
 from privrisk_spark.hierarchies.files import read_arx
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.classes.every_node import ClassSizes
+from reproduce.deciding.every_node import ClassSizes
 
 SEED = 2026
 

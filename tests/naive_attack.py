@@ -6,6 +6,8 @@ import math
 from fractions import Fraction
 from functools import cache
 
+from hypothesis import strategies as st
+
 from privrisk_spark.kernels.adversary.process import Attack
 
 TOLERANCE = Fraction(1, 10**9)
@@ -91,3 +93,20 @@ class Twin:
                     after = self.next(p)
                     target[after] = target.get(after, zero) + share * d * m
         return probability, planned, made
+
+
+def attacks() -> st.SearchStrategy[Attack]:
+    """Attacks of small numbers."""
+    return st.builds(
+        Attack,
+        prior=st.sampled_from([0.05, 0.3, 0.63, 1.0]),
+        gain=st.integers(1, 300).map(float),
+        penalty=st.integers(0, 300).map(float),
+        fines_paid=st.sampled_from([None, 1, 2]),
+        cost_access=st.sampled_from([0.0, 1.0, 20.0]),
+        cost_link=st.sampled_from([0.0, 2.0]),
+        cost_exploit=st.sampled_from([2.0, 5.0, 20.0]),
+        h0=st.sampled_from([-3.0, -1.0, 0.0]),
+        h1=st.sampled_from([0.0, 0.5, -0.5]),
+        gamma=st.sampled_from([0.9, 1.0]),
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 
 
 def short_number(value: float) -> str:
@@ -56,25 +55,3 @@ def percent(share: float) -> str:
     """
     of_hundred = 100 * float(share)
     return f"{of_hundred:.0f} %" if of_hundred >= 9.95 or of_hundred == 0 else f"{of_hundred:.2g} %"
-
-
-def milliseconds(seconds: float) -> str:
-    """Return a time in milliseconds; NaN is a time that was not measured.
-
-    Parameters
-    ----------
-    seconds : float
-    """
-    return "not run" if math.isnan(seconds) else f"{rounded(1000 * seconds)} ms"
-
-
-def least_to_most(values: Sequence[float]) -> str:
-    """Return the least and the greatest of some numbers, once if they read the same.
-
-    Parameters
-    ----------
-    values : sequence of float
-        At least one.
-    """
-    low, high = rounded(min(values)), rounded(max(values))
-    return low if low == high else f"{low} to {high}"

@@ -110,13 +110,3 @@ def lines(names: Sequence[str], x: Numbers, y: npt.NDArray[np.generic]) -> tuple
     y : ndarray of a real type, shape (n, m)
     """
     return tuple(Series.of(name, x, y[:, j]) for j, name in enumerate(names))
-
-
-def all_but_ends_blank(labels: Sequence[str]) -> tuple[str, ...]:
-    """Keep the first and the last label, so that labels of points close to each other do not overlap.
-
-    Parameters
-    ----------
-    labels : sequence of str
-    """
-    return tuple(label if i in (0, len(labels) - 1) else "" for i, label in enumerate(labels))

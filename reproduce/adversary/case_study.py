@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from privrisk_spark.kernels.adversary.deterrence import policy_regions, sweep
+from privrisk_spark.kernels.adversary.deterrence import sweep
 from privrisk_spark.kernels.adversary.process import TOLERANCE, Attack, solve
 from privrisk_spark.kernels.adversary.risk import (
     Assessment,
@@ -26,6 +26,7 @@ from privrisk_spark.kernels.adversary.risk import (
     payoff_of_known,
     reidentification_probability,
 )
+from reproduce.adversary.regions import policy_regions
 from reproduce.generated.clustered import keyed_uniforms
 from reproduce.generated.registry import PRIOR, Law, Persons
 

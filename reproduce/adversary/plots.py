@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.reporting.numbers import milliseconds, percent, rounded
+from privrisk_spark.reporting.numbers import percent, rounded
 from privrisk_spark.results.plots import Panel, Plot, Series, lines
 from reproduce.adversary.case_study import (
     BASELINE,
@@ -27,6 +27,7 @@ from reproduce.adversary.case_study import (
     Runtime,
 )
 from reproduce.result import held_in_each
+from reproduce.texts import milliseconds
 
 FloatArray = npt.NDArray[np.float64]
 

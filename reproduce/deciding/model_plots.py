@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
-from privrisk_spark.reporting.numbers import least_to_most, milliseconds, percent, rounded
+from privrisk_spark.reporting.numbers import percent, rounded
 from privrisk_spark.results.plots import Panel, Plot, Series, lines
 from reproduce.deciding.trade_offs import METHODS, TradeOff
 from reproduce.result import MUCH, held_in_each
+from reproduce.texts import least_to_most, milliseconds
 
 
 def models_plot(trade: TradeOff) -> Plot:

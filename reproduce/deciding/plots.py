@@ -11,14 +11,15 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.reporting.numbers import least_to_most, milliseconds, percent, rounded
-from privrisk_spark.results.plots import Panel, Plot, Series, all_but_ends_blank, lines
+from privrisk_spark.reporting.numbers import percent, rounded
+from privrisk_spark.results.plots import Panel, Plot, Series, lines
 from reproduce.deciding.effort import SEARCHES, Effort, Sweep
 from reproduce.deciding.heuristics import EXACT, SACRIFICED, Genetic
 from reproduce.deciding.model_plots import bang_bang_plot, models_plot, models_time_plot, quotient
 from reproduce.deciding.risk_utility import MODELS, RiskUtility
 from reproduce.deciding.trade_offs import TradeOff
 from reproduce.result import LITTLE, MUCH, held_in_each, judged
+from reproduce.texts import all_but_ends_blank, least_to_most, milliseconds
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.kernels.classes.every_node import ClassSizes
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE, Lattice
+from reproduce.deciding.every_node import ClassSizes
 from reproduce.deciding.sample import Sample
 from reproduce.deciding.subject import Subject
 

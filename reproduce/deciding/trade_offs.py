@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
+from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.numeric.min_cut import Network, minimum_cut
 from privrisk_spark.kernels.search.aggregate import aggregate, crossing, optima
 from privrisk_spark.kernels.search.enumeration import Nodes, enumerate_nodes
@@ -154,8 +155,29 @@ def _extremes(lattices: Sequence[RecordLattice], found: Sequence[Answer]) -> tup
     return float(np.mean([not one.levels.any() for one in found])), float(np.mean([n <= 1 for n in disclosed]))
 
 
+def undominated(nodes: Nodes) -> LongArray:
+    """Return the nodes that no other beats in risk or utility without losing in the other, in ascending order of risk.
+
+    Parameters
+    ----------
+    nodes : Nodes
+
+    Returns
+    -------
+    ndarray of int64
+        Of nodes equal in both, within the tolerance, one is kept.
+    """
+    kept: list[int] = []
+    most = -np.inf
+    for node in np.lexsort((-nodes.utility, nodes.risk)).tolist():
+        if nodes.utility[node] > most + TOLERANCE * max(1.0, abs(most)) or not kept:
+            kept.append(node)
+            most = float(nodes.utility[node])
+    return np.array(kept, dtype=np.int64)
+
+
 def _undominated(nodes: Nodes) -> int:
-    return int((nodes.risk[nodes.undominated()] > 0).sum())
+    return int((nodes.risk[undominated(nodes)] > 0).sum())
 
 
 def _steps(record: RecordLattice, star: float, at: FloatArray) -> tuple[FloatArray, int, float]:

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.reporting.numbers import least_to_most, percent, rounded
+from privrisk_spark.reporting.numbers import percent, rounded
 from reproduce.dictionaries.growth import Growth
 from reproduce.dictionaries.rules import Rules
 from reproduce.result import LITTLE, Claim, held, judged
+from reproduce.texts import least_to_most
 
 CORRELATION, NEAR = 0.858, 0.05
 """Of risk and utility over the rules of F12's case study (section 3.2), and how far from it counts as the same."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from privrisk_spark.reporting.numbers import least_to_most, rounded
+from privrisk_spark.reporting.numbers import rounded
 from privrisk_spark.results.plots import Panel, Plot, Series, lines
 from reproduce.dictionaries.growth import FORMS, Growth
 from reproduce.dictionaries.rules import Rules
+from reproduce.texts import least_to_most
 
 _ROWS = "rows of the dictionary"
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.reporting.numbers import least_to_most, percent, rounded
+from privrisk_spark.reporting.numbers import percent, rounded
 from privrisk_spark.results.plots import Panel, Plot, Series, lines
 from reproduce.privacy.sampling import ELL, LEVELS, WAYS, Compared, Unsampled, WorstCase
 from reproduce.result import LITTLE, MUCH, held_in_each, judged, undecided
+from reproduce.texts import least_to_most
 
 FloatArray = npt.NDArray[np.float64]
 

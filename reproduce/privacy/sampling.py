@@ -23,11 +23,11 @@ from privrisk_spark.kernels.as_published.algorithm6 import (
     least_size,
     random_threshold,
 )
-from privrisk_spark.kernels.as_published.counterexamples import chain_bound, footnote, removed, twin_chains, two_leaves
 from privrisk_spark.kernels.dp.exponential import objective
 from privrisk_spark.kernels.lattice.lattice import Lattice
 from privrisk_spark.kernels.search.enumeration import Nodes
 from reproduce.deciding.subject import Subject
+from reproduce.privacy.counterexamples import chain_bound, footnote, removed, twin_chains, two_leaves
 from reproduce.privacy.releases import Calibrated, Candidates, Public, Released
 
 FloatArray = npt.NDArray[np.float64]

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import isfinite
 
-from privrisk_spark.reporting.numbers import least_to_most, percent, short_number
+from privrisk_spark.reporting.numbers import percent, short_number
 from reproduce.recoding.algorithms import COSTS, OPTIMAL, Outcome
 from reproduce.recoding.monotone import Monotone
 from reproduce.recoding.plots import ratios
 from reproduce.recoding.risks import ByClasses, Frontier
 from reproduce.result import MUCH, Claim, held
+from reproduce.texts import least_to_most
 
 OfClasses = Sequence[tuple[str, int, ByClasses]]
 

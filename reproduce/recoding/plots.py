@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
 from privrisk_spark.kernels.recoding.searches import SEARCHES
-from privrisk_spark.reporting.numbers import least_to_most, percent, rounded
-from privrisk_spark.results.plots import Panel, Plot, Series, all_but_ends_blank
+from privrisk_spark.reporting.numbers import percent, rounded
+from privrisk_spark.results.plots import Panel, Plot, Series
 from reproduce.recoding.algorithms import COSTS, Outcome
 from reproduce.recoding.monotone import Monotone
 from reproduce.recoding.risks import ByClasses, Frontier
 from reproduce.result import MUCH, held_in_each
+from reproduce.texts import all_but_ends_blank, least_to_most
 
 FloatArray = npt.NDArray[np.float64]
 OfClasses = Sequence[tuple[str, int, ByClasses]]

@@ -17,11 +17,12 @@ from time import process_time
 
 import numpy as np
 
-from privrisk_spark.extensions.network.kernels.algorithm8 import algorithm8, layers_of, without_constraint
+from privrisk_spark.extensions.network.kernels.algorithm8 import algorithm8
 from privrisk_spark.extensions.network.kernels.modified_aggregate import ENUMERATED as ENUMERATED_AT_MOST
 from privrisk_spark.extensions.network.kernels.modified_aggregate import Consistency, Pairs, Shown, modified_aggregate
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LevelArray, LongArray
 from reproduce.sharing.sample import Sample
+from reproduce.sharing.without_constraint import layers_of, without_constraint
 
 CONSISTENCIES: tuple[Consistency, ...] = ("all", "any")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from privrisk_spark.reporting.numbers import least_to_most, percent
+from privrisk_spark.reporting.numbers import percent
 from reproduce.result import MUCH, held, judged
 from reproduce.sharing.aggregate import (
     CONSISTENCIES,
@@ -19,6 +19,7 @@ from reproduce.sharing.aggregate import (
     Run,
 )
 from reproduce.sharing.proposition import Counterexample, Squares
+from reproduce.texts import least_to_most
 
 Judged = tuple[str, str, str, str, str]
 """Section, claim, what it is judged of, verdict, evidence."""

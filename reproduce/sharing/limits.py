@@ -16,8 +16,6 @@ from privrisk_spark.extensions.network.kernels.access import (
     Access,
     Entries,
     Problem,
-    exact_least_loss,
-    exact_most_utility,
     lagrangian,
     least_loss,
     most_utility,
@@ -27,6 +25,7 @@ from privrisk_spark.extensions.network.kernels.trust import Exposure
 from privrisk_spark.kernels.arrays import FloatArray
 from reproduce.generated.clustered import keyed_uniforms
 from reproduce.sharing.aggregate import shares_shown
+from reproduce.sharing.exact_access import exact_least_loss, exact_most_utility
 from reproduce.sharing.sample import Sample
 
 SHARES = tuple(round(0.05 * i, 2) for i in range(1, 20))

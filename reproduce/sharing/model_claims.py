@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from privrisk_spark.reporting.numbers import least_to_most, percent, rounded, short_number
+from privrisk_spark.reporting.numbers import percent, rounded, short_number
 from reproduce.result import held, judged, undecided
 from reproduce.sharing.aggregate import TradedOff
 from reproduce.sharing.aggregate_claims import Judged
 from reproduce.sharing.diffusing import DENSE, ERROR, Diffusing
 from reproduce.sharing.limits import AccessControl
 from reproduce.sharing.trusting import BASELINE, COMMON, ONE_CLASS, Sensitivity
+from reproduce.texts import least_to_most
 
 _EQUAL = 1e-9
 _ROUNDING = 1e-9

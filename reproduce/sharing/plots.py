@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from privrisk_spark.reporting.numbers import least_to_most, percent, rounded
+from privrisk_spark.reporting.numbers import percent, rounded
 from privrisk_spark.results.plots import Panel, Plot, Series
 from reproduce.sharing.aggregate import (
     CONSISTENCIES,
@@ -25,6 +25,7 @@ from reproduce.sharing.claims import Shared
 from reproduce.sharing.diffusing import DENSE, EGO, INTEGERS, LEAKS, WHOLE, Diffusing
 from reproduce.sharing.limits import AccessControl
 from reproduce.sharing.trusting import BASELINE, Sensitivity
+from reproduce.texts import least_to_most
 
 K_LABEL = "most attributes of a profile, k"
 METHODS = (EXACT, ENUMERATED, LAYERS, LETTER, LEFT_OUT)

@@ -17,8 +17,9 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.reporting.charts import _scale, draw
 from privrisk_spark.reporting.release_charts import levels_chart
 from privrisk_spark.results.page import Page
-from privrisk_spark.results.plots import Panel, Plot, Series, all_but_ends_blank
+from privrisk_spark.results.plots import Panel, Plot, Series
 from privrisk_spark.results.release import AttributeLevels
+from reproduce.texts import all_but_ends_blank
 
 
 def test_labels_of_points_stand_beside_their_points_and_others_have_none() -> None:

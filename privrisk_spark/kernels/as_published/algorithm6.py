@@ -2,7 +2,7 @@
 
 Status: **no guarantee**. Theorem 6.4.1 claims (epsilon, delta + O(h^k / |D|^2))-differential privacy for Algorithm 6;
 its true delta is of order h^k / |D| in the worst case, and the proof is wrong at the constants it states
-(:mod:`privrisk_spark.kernels.as_published.counterexamples` computes both). A release uses
+(:mod:`reproduce.privacy.counterexamples` computes both). A release uses
 :mod:`privrisk_spark.kernels.dp.crowd` instead. What is here is *tested* to draw from the laws that are printed, with
 these readings where the print leaves one:
 

@@ -15,9 +15,6 @@ C_gil                   :func:`share_loss`, ``mean``        general loss of Iyen
 NCP, GCP                :func:`leaf_ncp`, ``mean``          Xu et al., KDD 2006; Ghinita et al., VLDB 2007
 penalty of a record     :func:`record_penalty`              ``1 - 1/Π leaves``
 ======================  ==================================  ========================================================
-
-Sizes of classes at every node of a lattice, before anything is released, are in
-:mod:`privrisk_spark.kernels.classes.every_node`.
 """
 
 from __future__ import annotations

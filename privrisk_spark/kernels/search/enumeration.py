@@ -20,7 +20,7 @@ from privrisk_spark.kernels.disclosure.objective import (
     preferred,
 )
 from privrisk_spark.kernels.disclosure.risk import over_dictionaries
-from privrisk_spark.kernels.lattice.lattice import TOLERANCE, Lattice, reaches
+from privrisk_spark.kernels.lattice.lattice import Lattice, reaches
 from privrisk_spark.kernels.search.record import Answer, RecordLattice, answer
 
 MOST_NODES = 2**24
@@ -103,19 +103,6 @@ class Nodes:
             leaves[tuple(below)] |= ~feasible[tuple(above)]
         found: BoolArray = (feasible & leaves).ravel()
         return found
-
-    def undominated(self) -> LongArray:
-        """Nodes that no other beats in risk or utility without losing in the other, in ascending order of risk.
-
-        Of nodes equal in both, within the tolerance, one is kept.
-        """
-        kept: list[int] = []
-        most = -np.inf
-        for node in np.lexsort((-self.utility, self.risk)).tolist():
-            if self.utility[node] > most + TOLERANCE * max(1.0, abs(most)) or not kept:
-                kept.append(node)
-                most = float(self.utility[node])
-        return np.array(kept, dtype=np.int64)
 
 
 def enumerate_nodes(record: RecordLattice, objective: AnyObjective) -> Answer | None:

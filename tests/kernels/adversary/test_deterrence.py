@@ -1,4 +1,4 @@
-"""What deters: least penalties and group sizes, thresholds, plans; and what is not monotone."""
+"""What deters: least penalties and group sizes, thresholds; and what is not monotone."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive_attack import TOLERANCE, Twin
+from naive_attack import attacks
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.adversary.deterrence import (
@@ -17,12 +17,11 @@ from privrisk_spark.kernels.adversary.deterrence import (
     Table,
     least_group,
     least_penalty,
-    policy_regions,
     record,
     sweep,
 )
 from privrisk_spark.kernels.adversary.process import Attack, solve
-from privrisk_spark.kernels.adversary.risk import assess, exploitation, reidentification_probability
+from privrisk_spark.kernels.adversary.risk import assess, reidentification_probability
 
 ONE_FINE = Attack(prior=0.63, gain=8000, penalty=10000, fines_paid=1, cost_access=100, cost_exploit=10, h0=-4.59)
 GROWING = replace(ONE_FINE, fines_paid=None, h1=0.18)
@@ -33,22 +32,6 @@ RISES = Attack(prior=0.3, gain=100, penalty=10, fines_paid=1, cost_access=1, cos
 def table(*entries: tuple[int, int, float]) -> Table:
     group_sizes, counts, losses = zip(*entries, strict=True)
     return Table(np.array(group_sizes), np.array(counts), np.array(losses, dtype=np.float64))
-
-
-def attacks() -> st.SearchStrategy[Attack]:
-    return st.builds(
-        Attack,
-        prior=st.sampled_from([0.05, 0.3, 0.63, 1.0]),
-        gain=st.integers(1, 300).map(float),
-        penalty=st.integers(0, 300).map(float),
-        fines_paid=st.sampled_from([None, 1, 2]),
-        cost_access=st.sampled_from([0.0, 1.0, 20.0]),
-        cost_link=st.sampled_from([0.0, 2.0]),
-        cost_exploit=st.sampled_from([2.0, 5.0, 20.0]),
-        h0=st.sampled_from([-3.0, -1.0, 0.0]),
-        h1=st.sampled_from([0.0, 0.5, -0.5]),
-        gamma=st.sampled_from([0.9, 1.0]),
-    )
 
 
 tables = st.lists(
@@ -273,47 +256,6 @@ def test_wrong_sweeps_are_refused():
         sweep(ONE_FINE, "cost_access", [-1.0])
 
 
-# ---- plans
-
-
-@settings(max_examples=50, deadline=None)
-@given(attacks(), st.integers(1, 8))
-def test_regions_are_the_plan(attack, group):
-    solution = solve(attack)
-    found = policy_regions(solution, [group])
-    twin = Twin(attack)
-    assume(twin.clear(twin.linked(group), *twin.decisions(group)))
-    linked = twin.linked(group) > TOLERANCE
-    covered = set()
-    for g, fines, exploits, least, most in zip(
-        found.group_size, found.fines, found.exploits, found.least, found.most, strict=True
-    ):
-        assert g == group
-        assert 1 <= least <= most <= group - max(fines, 0)
-        for r in range(least, most + 1):
-            assert (r, fines) not in covered
-            covered.add((r, int(fines)))
-            paid = range(group - r + 1) if fines < 0 else [fines]
-            for p in paid:
-                assert exploits == (linked and twin.q(group, r, int(p)) > TOLERANCE)
-    if (found.fines < 0).all():
-        assert {r for r, _ in covered} == set(range(1, group + 1))
-    else:
-        levels = range(attack.fines_paid + 1)
-        assert covered == {(r, p) for p in levels for r in range(1, group - p + 1)}
-
-
-def test_regions_of_the_published_setting():
-    # 12 of 14 are exploited: down to 3 remaining; 29 and 60 are not attacked, but 29 is once accessed
-    solution = solve(GROWING)
-    found = policy_regions(solution, [13, 14, 29, 60])
-    rows = list(zip(found.group_size, found.exploits, found.least, found.most, strict=True))
-    assert rows[:3] == [(13, True, 1, 13), (14, True, 3, 14), (14, False, 1, 2)]
-    planned = int(exploitation(solution, np.array([29])).planned[0])
-    assert rows[3:] == [(29, True, 30 - planned, 29), (29, False, 1, 29 - planned), (60, False, 1, 60)]
-    assert set(found.fines.tolist()) == {-1}
-
-
 # ---- what is refused
 
 
@@ -343,8 +285,6 @@ def test_other_arguments_are_refused():
     hidden = Table(np.array([50]), np.array([1]), np.array([1.0]), np.array([100]), np.array([0.5]))
     with pytest.raises(InputError, match="accessed"):
         least_group(ONE_FINE, hidden, 0.1)
-    with pytest.raises(InputError, match="at least 1"):
-        policy_regions(solve(ONE_FINE), [0])
 
 
 def test_records_without_weight_do_not_count():

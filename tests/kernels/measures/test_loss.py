@@ -16,7 +16,6 @@ from strategies import hierarchies, several_hierarchies
 
 from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.classes.every_node import ClassSizes
 from privrisk_spark.kernels.measures.classification import ClassificationTally
 from privrisk_spark.kernels.measures.divergence import DivergenceTally, LeafCounts, entropy_loss, spread_over
 from privrisk_spark.kernels.measures.loss import (
@@ -32,6 +31,7 @@ from privrisk_spark.kernels.measures.loss import (
     step_loss,
 )
 from privrisk_spark.kernels.numeric.exact_sums import ExactMean
+from reproduce.deciding.every_node import ClassSizes
 
 Rows = list[tuple[list[int], list[int], int]]
 """Original leaves, released nodes, rows."""

@@ -32,6 +32,7 @@ from reproduce.deciding.results import MEASURED, Sizes, findings, run_on
 from reproduce.deciding.risk_utility import RiskUtility, full_domain, risk_utility
 from reproduce.deciding.subject import WEIGHTINGS, Subject, counted
 from reproduce.deciding.trade_offs import METHODS, TradeOff, trade_off
+from reproduce.deciding.trade_offs import undominated as undominated_nodes
 from reproduce.generated.clustered import BalancedTree, clustered_table, keyed_uniforms
 from reproduce.pages import render_experiment, table
 from reproduce.result import ExperimentResult
@@ -194,7 +195,7 @@ def test_every_node_is_that_of_the_literal_twin(data: st.DataObject) -> None:
     found = enumerate_nodes(record, LeastRisk(floor))
     expected = least_risk(twin, floor)
     assert (None if found is None else tuple(found.levels.tolist())) == expected
-    undominated = [(twin.risk(levels[i]), twin.utility(levels[i])) for i in nodes.undominated()]
+    undominated = [(twin.risk(levels[i]), twin.utility(levels[i])) for i in undominated_nodes(nodes)]
     values = {(twin.risk(x), twin.utility(x)) for x in levels}
     literal = {
         (r, u)

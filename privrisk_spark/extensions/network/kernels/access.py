@@ -20,7 +20,6 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-import scipy
 
 from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.extensions.network.kernels.knapsack import STATES, knapsack
@@ -170,13 +169,13 @@ def solve(entries: Entries, problem: Problem, limit: float, *, most_states: int 
         levels, bound = packed.levels, round_up(packed.bound)
     else:
         tops = np.where(utility > 0, tops, 0).astype(np.int8) if limit else np.zeros_like(tops)
-        missing = _sum_of(utility, tops) - Fraction(limit)
+        missing = sum_of(utility, tops) - Fraction(limit)
         if missing < 0:
             raise unreachable(limit)
         packed = knapsack(utility, loss, tops, missing, most_states=most_states)
-        levels, bound = tops - packed.levels, round_down(_sum_of(loss, tops) - packed.bound)
+        levels, bound = tops - packed.levels, round_down(sum_of(loss, tops) - packed.bound)
     gap = round_up(packed.bound - packed.worth)
-    return Access(levels, float(_sum_of(loss, levels)), float(_sum_of(utility, levels)), bound, gap)
+    return Access(levels, float(sum_of(loss, levels)), float(sum_of(utility, levels)), bound, gap)
 
 
 def most_utility_of_each(
@@ -207,7 +206,7 @@ def most_utility_of_each(
     # Where everything fits, but for rounding, there is nothing to choose.
     for p in np.flatnonzero((loss * levels).sum(axis=1) * (1 + 1e-12) > most_loss).tolist():
         best = found = knapsack(at_least[p], utility[p], tops[p], limit)
-        if (at_least[p] != loss[p]).any() and _sum_of(loss[p], best.levels) > limit:
+        if (at_least[p] != loss[p]).any() and sum_of(loss[p], best.levels) > limit:
             found = knapsack(loss[p], utility[p], tops[p], limit)
         levels[p], gap[p] = found.levels, round_up(best.bound - found.worth)
     return levels, gap
@@ -287,51 +286,12 @@ def unreachable(least_utility: float) -> InputError:
     return InputError(f"sharing.utility: {least_utility:g} is more than all there is to show is worth; ask for less.")
 
 
-def exact_most_utility(entries: Entries, most_loss: float) -> Access:
-    """Maximize U subject to ``L <= c`` by branch and cut (HiGHS); for small instances.
+def sum_of(values: FloatArray, levels: LevelArray) -> Fraction:
+    """Return the exact sum of values times levels.
 
-    HiGHS allows a relative 1e-6 by which the limit may be passed; what passes it is refused by an exact sum.
-
-    Raises
-    ------
-    InternalError
-        If HiGHS finds nothing that keeps the limit.
+    Parameters
+    ----------
+    values : ndarray of float64, shape (m,)
+    levels : ndarray of int8, shape (m,)
     """
-    _check_limit(most_loss)
-    levels = _integers(-entries.utility, entries, entries.loss, (-np.inf, most_loss))
-    return _exact(entries, levels, _sum_of(entries.loss, levels) <= Fraction(most_loss), utility=True)
-
-
-def exact_least_loss(entries: Entries, least_utility: float) -> Access:
-    """Minimize L subject to ``U >= c`` by branch and cut (HiGHS); for small instances, as the one above."""
-    _check_limit(least_utility)
-    if _sum(entries.utility, entries, np.arange(len(entries.tops))) < Fraction(least_utility):
-        raise unreachable(least_utility)
-    levels = _integers(entries.loss, entries, entries.utility, (least_utility, np.inf))
-    return _exact(entries, levels, _sum_of(entries.utility, levels) >= Fraction(least_utility), utility=False)
-
-
-def _integers(cost: FloatArray, entries: Entries, row: FloatArray, limits: tuple[float, float]) -> LevelArray:
-    if not len(cost):
-        return np.zeros(0, dtype=np.int8)
-    found = scipy.optimize.milp(
-        cost,
-        integrality=np.ones(len(cost), dtype=np.int64),
-        bounds=scipy.optimize.Bounds(0, entries.tops),
-        constraints=scipy.optimize.LinearConstraint(row[None, :], *limits),
-        options={"mip_rel_gap": 0.0},
-    )
-    if found.x is None:
-        raise InternalError(f"HiGHS found nothing: {found.message}")
-    return np.rint(found.x).astype(np.int8)
-
-
-def _sum_of(values: FloatArray, levels: LevelArray) -> Fraction:
     return Fraction(weighted_total(values, levels.astype(np.int64)), 1 << UNIT_BITS)
-
-
-def _exact(entries: Entries, levels: LevelArray, admissible: bool, *, utility: bool) -> Access:
-    if not admissible:
-        raise InternalError("HiGHS passed the limit")
-    loss, worth = float(_sum_of(entries.loss, levels)), float(_sum_of(entries.utility, levels))
-    return Access(levels, loss, worth, worth if utility else loss, 0.0)

@@ -16,14 +16,13 @@ from privrisk_spark.extensions.network.kernels.access import (
     Access,
     Entries,
     Problem,
-    exact_least_loss,
-    exact_most_utility,
     lagrangian,
     least_loss,
     most_utility,
     most_utility_of_each,
     solve,
 )
+from reproduce.sharing.exact_access import exact_least_loss, exact_most_utility
 
 AMOUNT = st.sampled_from([0.0, 0.1, 0.3, 1.0, 1.5, 2.0, 7.0])
 

@@ -15,8 +15,8 @@ from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.kernels.classes import every_node, grouping
-from privrisk_spark.kernels.classes.every_node import ClassSizes
+from reproduce.deciding import every_node, grouping
+from reproduce.deciding.every_node import ClassSizes
 
 
 @st.composite

@@ -7,7 +7,7 @@ SIGMOD 2005), so sizes of all nodes follow from the multiplicities of the distin
 Rows add up in this way; distinct entities do not (one person may have rows in two classes that become one), so sizes
 here are rows and there is no entity identifier.
 
-How classes are walked is in :mod:`privrisk_spark.kernels.classes.grouping`.
+How classes are walked is in :mod:`reproduce.deciding.grouping`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
-from privrisk_spark.kernels.classes.grouping import class_sizes, differs
 from privrisk_spark.kernels.lattice.lattice import Lattice
+from reproduce.deciding.grouping import class_sizes, differs
 
 ExactArray = npt.NDArray[Any]  # int64, or Python integers where int64 could overflow
 

@@ -1,0 +1,108 @@
+"""Algorithm 8 with its constraint left out, against each layer by itself."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import naive_sharing
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privrisk_spark.errors import InputError
+from privrisk_spark.extensions.network.kernels.modified_aggregate import Pairs, modified_aggregate
+from reproduce.sharing.without_constraint import layers_of, without_constraint
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Pairs:
+    heights = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    width = max(heights) + 1
+    falls = st.lists(st.sampled_from([0.0, 0.3, 1.0, 2.5]), min_size=width, max_size=width)
+
+    def chains() -> np.ndarray:
+        found = np.zeros((1, len(heights), width))
+        for i, h in enumerate(heights):
+            found[0, i, : h + 1] = np.cumsum(draw(falls)[: h + 1])[::-1]
+        return found
+
+    friends = draw(st.lists(st.tuples(*(st.integers(0, h) for h in heights)), max_size=6))
+    rows = np.array(friends, dtype=np.int8).reshape(-1, len(heights))
+    return Pairs(np.array([heights], dtype=np.int8), chains(), chains(), np.array([0, len(friends)]), rows)
+
+
+def f_of(pairs: Pairs, levels, trade_off: float, kappa: float, consistency: str) -> float:
+    x = levels.tolist()
+    phi, u = (sum(values[0, i, s] for i, s in enumerate(x)) for values in (pairs.weights, pairs.utilities))
+    xi = naive_sharing.consistent(pairs.agreements.tolist(), pairs.heights[0].tolist(), x, consistency)
+    return (trade_off * xi / phi if phi else 0.0) + u**kappa
+
+
+def left_out(
+    pairs: Pairs, trade_off: float, kappa: float, epsilon: float, consistency: str
+) -> tuple[list[int], float, int]:
+    """Step 5 over all level vectors, layer by layer, and step 6: levels, f and the number of layers."""
+    heights, friends = pairs.heights[0].tolist(), pairs.agreements.tolist()
+    utilities = [pairs.utilities[0, i, : h + 1].tolist() for i, h in enumerate(heights)]
+    nodes = list(itertools.product(*(range(h + 1) for h in heights)))
+    phis = [sum(pairs.weights[0, i, s] for i, s in enumerate(x)) for x in nodes]
+    if max(phis) == 0:
+        return heights, sum(of[-1] for of in utilities) ** kappa, 0
+    least = min(phi for phi in phis if phi > 0)
+    n_layers = math.ceil(round(math.log(max(phis) / least) / math.log(1 + epsilon), 9)) + 1
+    best, value = heights, -math.inf
+    for layer in range(n_layers):
+        tau = least * (1 + epsilon) ** layer
+        flat = [[tau / len(heights)] * (h + 1) for h in heights]
+        x, _ = naive_sharing.modified_aggregate(
+            heights, flat, utilities, friends, trade_off=trade_off, kappa=kappa, consistency=consistency,
+            zero_phi="exclude",
+        )  # fmt: skip
+        phi = sum(pairs.weights[0, i, s] for i, s in enumerate(x))
+        here = f_of(pairs, np.array(x), trade_off, kappa, consistency) if phi > 0 else -math.inf
+        if here > value:
+            best, value = list(x), here
+    return best, value if value > -math.inf else sum(of[-1] for of in utilities) ** kappa, n_layers
+
+
+@given(problems(), st.sampled_from([0.1, 1.0]), st.sampled_from(["all", "any"]), st.sampled_from([0.5, 4.0]))
+@settings(max_examples=150, deadline=None)
+def test_with_the_constraint_left_out_each_layer_is_maximized_over_everything(
+    pairs, epsilon, consistency, trade_off
+) -> None:
+    found = without_constraint(pairs, trade_off=trade_off, kappa=1, epsilon=epsilon, consistency=consistency)
+    levels, value, layers = left_out(pairs, trade_off, 1, epsilon, consistency)
+    assert found.objective[0] == pytest.approx(value, rel=1e-9)
+    assert found.objective[0] == pytest.approx(f_of(pairs, found.levels[0], trade_off, 1, consistency)) or not layers
+    assert found.levels[0].tolist() == levels
+    assert found.visited.tolist() == layers_of(pairs, epsilon).tolist() == [layers]
+    best = modified_aggregate(pairs, trade_off=trade_off, consistency=consistency)
+    assert found.objective[0] <= best.objective[0] * (1 + 1e-9)
+    assert not found.proved.any()
+
+
+def test_layers_left_out_of_many_pairs_are_those_of_each() -> None:
+    """Pairs of one, two and no attributes that count, with different numbers of layers and friends."""
+    heights = np.array([[1, 2], [2, 0], [0, 0]], dtype=np.int8)
+    falls = np.array([[4.0, 1.0, 0.5], [2.0, 1.5, 0.0]])
+    weights, first = np.tile(falls, (3, 1, 1)), np.array([0, 2, 3, 3])
+    agreements = np.array([[1, 2], [0, 1], [2, 0]], dtype=np.int8)
+    whole = Pairs(heights, weights, np.tile(falls, (3, 1, 1)), first, agreements)
+    together = without_constraint(whole, trade_off=3.0, kappa=1, epsilon=0.5)
+    for p in range(3):
+        rows = agreements[first[p] : first[p + 1]]
+        one = Pairs(heights[[p]], weights[[p]], whole.utilities[[p]], np.array([0, len(rows)]), rows)
+        alone = without_constraint(one, trade_off=3.0, kappa=1, epsilon=0.5)
+        assert alone.levels[0].tolist() == together.levels[p].tolist()
+        for name in ("objective", "sensitivity", "utility", "consistent", "visited"):
+            assert getattr(alone, name)[0] == getattr(together, name)[p]
+    assert together.visited[2] == 0
+
+
+def test_an_epsilon_of_nothing_is_refused_without_a_constraint_too() -> None:
+    pairs = Pairs(np.array([[1]], dtype=np.int8), np.ones((1, 1, 2)), np.ones((1, 1, 2)), np.array([0, 0]),
+                  np.zeros((0, 1), np.int8))  # fmt: skip
+    with pytest.raises(InputError, match="epsilon"):
+        without_constraint(pairs, trade_off=1.0, kappa=1, epsilon=0.0)
