@@ -212,7 +212,7 @@ def faults_of(name: str, imported: list[Import]) -> Iterator[str]:
         other, *below = place_of(there)
         mine, theirs = floor_of(room, FLOORS), floor_of(other, FLOORS)
         of = extension_of(there)
-        if of is not None and of != extension and of not in EXTENSIONS.get(extension or "", ()) and room not in {"cli"}:
+        if of is not None and of != extension and of not in EXTENSIONS.get(extension or "", ()):
             yield f"{name}: {there} is of an extension"
         if mine is None or theirs is None:
             yield f"{name}: {room if mine is None else other} has no floor"

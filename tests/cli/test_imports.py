@@ -75,7 +75,7 @@ def test_command_imports_only_what_its_policy_needs(small: Path, tmp_path: Path,
     assert done.returncode == 0, done.stderr
     assert "privrisk_spark.cli.app" in imported
     assert not imported & (OF_SOME | unused)
-    own = {f"privrisk_spark.cli.{name}"} if name != "help" else MODULES_OF_COMMANDS
+    own = {app.COMMANDS[name]} if name != "help" else MODULES_OF_COMMANDS
     assert imported & MODULES_OF_COMMANDS == own
 
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.sections import SectionOf, type_of
 from privrisk_spark.results.measures import read_measures
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -31,6 +32,9 @@ def program() -> ModuleType:
 
 def parts(annotation: Any, found: dict[str, type[pydantic.BaseModel]]) -> dict[str, type[pydantic.BaseModel]]:
     """Return every type a policy is made of, by name."""
+    for extra in getattr(annotation, "__metadata__", ()):
+        if isinstance(extra, SectionOf):
+            return parts(type_of(extra.key), found)
     is_part = isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel)
     if is_part and annotation.__name__ not in found:
         found[annotation.__name__] = annotation
