@@ -11,6 +11,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from privrisk_spark.version import __version__ as __version__
+
 # isort: off
 if TYPE_CHECKING:
     from privrisk_spark import errors as errors
@@ -56,8 +58,6 @@ if TYPE_CHECKING:
     from privrisk_spark.results.validation import Validation as Validation
     from privrisk_spark.results.withdrawal import Withdrawal as Withdrawal
 # isort: on
-
-__version__ = "0.1.0"
 
 _MODULES = {
     "errors": "errors",

@@ -19,7 +19,7 @@ PACKAGE = ROOT / "privrisk_spark"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = (
-    ("errors", "claims", "machine_code"),
+    ("version", "errors", "claims", "machine_code"),
     ("extras",),
     ("kernels", "storage"),
     ("hierarchies",),

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from privrisk_spark import __version__
 from privrisk_spark.cli.assess import assess
 from privrisk_spark.cli.attack import attack
 from privrisk_spark.cli.audit import audit
@@ -27,6 +26,7 @@ from privrisk_spark.cli.share import share
 from privrisk_spark.cli.synthetic import synthesize
 from privrisk_spark.cli.validate import validate
 from privrisk_spark.cli.withdraw import withdraw
+from privrisk_spark.version import __version__
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark import __version__
 from privrisk_spark.errors import InputError
 from privrisk_spark.experiments.run import Experiment, check_output, run
 from privrisk_spark.planning.places import check_exact
@@ -24,6 +23,7 @@ from privrisk_spark.results.collection import Collection, LeftOut, Part
 from privrisk_spark.results.experiment import plain
 from privrisk_spark.runs.places import ResultPlace, result_place
 from privrisk_spark.runs.progress import write_status
+from privrisk_spark.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
