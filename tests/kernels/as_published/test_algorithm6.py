@@ -346,9 +346,16 @@ def test_twin_chains(rows: int, levels: int, delta: float, hidden: float) -> Non
         assert found.delta == pytest.approx(against.chain_bound(rows, levels, 0.1), rel=2e-3)
 
 
+def small_twin_chains(finest: int, next_level: int, others: int = 0) -> np.ndarray:
+    """Two chains of two levels; the second has one row less under each level, ``others`` are under the root."""
+    between = next_level - finest
+    kinds = [[1, 1, 0, 0, 1], [0, 1, 0, 0, 1], [0, 0, 1, 1, 1], [0, 0, 0, 1, 1], [0, 0, 0, 0, 1]]
+    return np.repeat(np.array(kinds, dtype=np.bool_), [finest, between, finest - 1, between, others], axis=0)
+
+
 def test_the_law_of_finest_levels_is_that_of_the_enumerated_output() -> None:
     # Three rows at the first level, two more at the second: counts 3, 5 and 2, 4.
-    above = against.small_twin_chains(3, 5)
+    above = small_twin_chains(3, 5)
     law = against.output_law(above, epsilon=1, beta=0.5, theta0=0.1)
     pairs = np.zeros((3, 3))
     for output in itertools.product(range(10), repeat=5):
@@ -360,39 +367,8 @@ def test_the_law_of_finest_levels_is_that_of_the_enumerated_output() -> None:
     np.testing.assert_allclose(found, pairs, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("beta", "generalizations", "rows", "delta", "bad", "epsilon", "claimed"),
-    [
-        (0.37, 2_197, 1_958, 0.0234, 0.092, 2.06, 5.7e-4),
-        (0.40, 12_960, 11_082, 0.0227, 0.23, 2.06, 1.1e-4),
-        (0.50, 2_197, 3_280, 0.0041, 0.024, 1.66, 2.1e-4),
-    ],
-)
-def test_long_chains(
-    beta: float, generalizations: int, rows: int, delta: float, bad: float, epsilon: float, claimed: float
-) -> None:
-    found = against.long_chains(rows, generalizations, epsilon=1, beta=beta)
-    assert found.delta == pytest.approx(delta, abs=5e-5)
-    assert found.bad_outputs == pytest.approx(bad, rel=0.02)
-    assert found.epsilon == pytest.approx(epsilon, abs=5e-3)
-    assert float(f"{1e-6 + against.footnote(rows, generalizations):.1e}") == claimed < found.delta / 10
-    # t = theta |D| for any theta above 0.9 meets the theorem's own conditions for delta = 1e-6.
-    strength = drawing_epsilon(1, beta, 4)
-    assert least_size(beta, strength, generalizations=generalizations, t_f=2, delta=1e-6) <= 0.9 * rows + 1
-
-
-def test_long_chains_by_enumeration() -> None:
-    # Two chains of two levels each: the other rows have four generalizations, the removed one the root alone.
-    above = np.ones((6, 4), dtype=np.bool_)
-    above[0, :3] = False
-    law = against.output_law(above, epsilon=1, beta=0.5, t=1, rows=6)
-    without = against.output_law(above[1:], epsilon=1, beta=0.5, t=1, rows=6)
-    expected = against.divergence(law, without, 1).delta
-    assert against.long_chains(6, 4, epsilon=1, beta=0.5).delta == pytest.approx(expected, rel=1e-9)
-
-
 def test_both_readings_of_eq_6_2_fail_on_nine_rows() -> None:
-    above = against.small_twin_chains(1, 3, 4)
+    above = small_twin_chains(1, 3, 4)
     assert len(above) == 9
     kept, lost = (
         against.removed(above, epsilon=1, beta=0.38, theta0=0.05, reading=reading).delta

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import scipy
@@ -30,12 +30,10 @@ from privrisk_spark.kernels.linkage.learned.choquet import (
     ascending,
 )
 
-__all__ = ["KINDS", "Family", "Kind", "aggregate_from", "family_of"]
+__all__ = ["Family", "Kind", "aggregate_from", "family_of"]
 
 Kind = Literal["weighted_mean", "ordered_weighted_average", "bilinear", "choquet"]
 """Distances that can be learned."""
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Family(Protocol):
