@@ -13,7 +13,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-__version__ = "0.1.0"
+from privrisk_spark.version import __version__ as __version__
 
 _HOMES = {
     alias.name: node.module or __name__

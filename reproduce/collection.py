@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from privrisk_spark import __version__
 from privrisk_spark.errors import InputError
 from privrisk_spark.planning.places import check_exact
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.places import ResultPlace, result_place
 from privrisk_spark.runs.progress import write_status
+from privrisk_spark.version import __version__
 from reproduce import NAMES
 from reproduce.pages import render_collection
 from reproduce.result import plain

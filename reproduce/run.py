@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from privrisk_spark import __version__
 from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
@@ -23,6 +22,7 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.places import ResultPlace, result_place
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.tables.opening import open_table
+from privrisk_spark.version import __version__
 from reproduce.pages import render_experiment
 from reproduce.result import ExperimentResult, Findings, plain
 

@@ -58,17 +58,6 @@ def shapley(measure: Mapping[frozenset[int], float]) -> list[float]:
     return [math.fsum(of) / len(of) for of in gains]
 
 
-def interaction(measure: Mapping[frozenset[int], float], i: int, j: int) -> float:
-    """Grabisch's index: over all sets of the others, what both add less what each adds alone."""
-    n = max(map(len, measure))
-    others = frozenset(range(n)) - {i, j}
-    return math.fsum(
-        math.factorial(len(a)) * math.factorial(n - len(a) - 2) / math.factorial(n - 1)
-        * (measure[a | {i, j}] - measure[a | {i}] - measure[a | {j}] + measure[a])
-        for a in subsets(others)
-    )  # fmt: skip
-
-
 def linked(
     distance: Distance, differences: Sequence[Sequence[Vector]], rows: Sequence[int]
 ) -> list[tuple[float, int, set[int]]]:

@@ -7,8 +7,10 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 from naive_linkage import path
 
+from privrisk_spark.extensions.attack.kernels.fellegi_sunter import LinkageModel
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 
 Pattern = tuple[int, ...]
@@ -112,3 +114,16 @@ def best_assignments(
         elif total > best - 1e-7:
             right.append(links)
     return best, min(right), max(right)
+
+
+def every_pattern(model: LinkageModel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers of the patterns in which all attributes can be compared, and their probability in both classes."""
+    codes, m, u = [], [], []
+    for pattern in itertools.product(*(range(len(of)) for of in model.m)):
+        code = 0
+        for at, of in zip(pattern, model.m, strict=True):
+            code = code * (len(of) + 1) + at
+        codes.append(code)
+        m.append(math.prod(of[at] for at, of in zip(pattern, model.m, strict=True)))
+        u.append(math.prod(of[at] for at, of in zip(pattern, model.u, strict=True)))
+    return np.array(codes, dtype=np.int64), np.array(m), np.array(u)

@@ -12,8 +12,8 @@ import typer
 import typer.main
 from typer.core import TyperGroup
 
-from privrisk_spark import __version__
 from privrisk_spark.cli.printing import echo
+from privrisk_spark.version import __version__
 
 _CLI = "privrisk_spark.cli"
 COMMANDS = {

@@ -114,26 +114,6 @@ def composed(events: Sequence[ReleaseEvents], delta: Fraction | Decimal | float)
     return min(best, float(_loss(events, tail=left * _CUT).get_epsilon_for_delta(left)))
 
 
-def delta_at(events: Sequence[ReleaseEvents], epsilon: float) -> float:
-    """Return a delta at which all releases together are private with the given epsilon.
-
-    Parameters
-    ----------
-    events : sequence of ReleaseEvents
-    epsilon : float
-        At least 0.
-
-    Returns
-    -------
-    float
-        At most 1; without the set-aside for rounding.
-    """
-    if not events:
-        return 0.0
-    selected = float(sum((event.delta_select for event in events), Fraction(0)))
-    return min(1.0, selected + float(_loss(events, tail=1e-15).get_delta_for_epsilon(epsilon)))
-
-
 def account(events: ReleaseEvents) -> dict[str, Any]:
     """Return what a manifest says of the cost of one release, in both accountings.
 

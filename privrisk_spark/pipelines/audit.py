@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from privrisk_spark import __version__
 from privrisk_spark.audit import trials as adversary
 from privrisk_spark.audit.judging import alpha_of_bound, judge, judge_choice
 from privrisk_spark.engine.batches import Batches, Scratch
@@ -38,6 +37,7 @@ from privrisk_spark.results.audit import AuditResult, Findings, Repetition
 from privrisk_spark.runs.places import ResultPlace, result_place
 from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.tables.opening import hierarchies_from_policy
+from privrisk_spark.version import __version__
 
 TRIALS = 20_000
 """Trials of each table."""

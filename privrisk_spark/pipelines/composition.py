@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark import __version__
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.counts import StoredAttacker, StoredCounts
 from privrisk_spark.engine.decided import WeightColumns
@@ -37,6 +36,7 @@ from privrisk_spark.tables.encode import dictionary_rows
 from privrisk_spark.tables.materialize import collect_codes
 from privrisk_spark.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.tables.tidying import collect_values_read
+from privrisk_spark.version import __version__
 
 FILES = ("composition.html", "measures.json", "composition.json")
 

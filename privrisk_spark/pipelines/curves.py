@@ -18,7 +18,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
-from privrisk_spark import __version__
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.counts import StoredCounts, own_vectors
@@ -56,6 +55,7 @@ from privrisk_spark.tables.encode import dictionary_rows, id_of, identities
 from privrisk_spark.tables.materialize import collect_codes
 from privrisk_spark.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.tables.tidying import collect_values_read
+from privrisk_spark.version import __version__
 
 STAGES = 6
 

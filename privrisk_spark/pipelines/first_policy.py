@@ -16,7 +16,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark import __version__
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.planning.first_policy.columns import (
     FEW_VALUES,
@@ -52,6 +51,7 @@ from privrisk_spark.stages.profiling.columns import (
 from privrisk_spark.tables.completeness import collect_files_read
 from privrisk_spark.tables.opening import read
 from privrisk_spark.tables.tidying import tidied
+from privrisk_spark.version import __version__
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from privrisk_spark import __version__
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.planning.identity import TableIdentity, table_identity
 from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism, losses_of
@@ -16,6 +15,7 @@ from privrisk_spark.planning.modes import ReusedCells
 from privrisk_spark.planning.request import asked_of
 from privrisk_spark.planning.reuse import refuse_unpaid
 from privrisk_spark.policy.policy import Accounting, Policy
+from privrisk_spark.version import __version__
 
 
 @dataclass(frozen=True)

@@ -431,12 +431,6 @@ class OneScheme:
 
 
 Mode = LocalSchemes | PeeledSchemes | ReusedCells | PublicCells | OneScheme
-Drawing = LocalSchemes | PeeledSchemes | ReusedCells | PublicCells
-"""Modes in which each record draws its generalization."""
-Choosing = PeeledSchemes | OneScheme
-"""Modes that draw their schemes from candidates."""
-Noisy = LocalSchemes | PeeledSchemes
-"""Modes that admit cells by noisy counts."""
 
 
 def mode_from_dict(document: Mapping[str, Any]) -> Mode:

@@ -26,7 +26,7 @@ class OfKnownValues(OfColumn):
     """A condition on the values of a class that are not missing."""
 
     count_missing: bool = Field(
-        False, description="Whether a missing value counts as one more value.", exclude_if=lambda counts: not counts
+        False, description="Whether a missing value counts as one more value.", exclude_if=unsaid
     )
 
 
@@ -154,7 +154,7 @@ class KAnonymityGuarantee(Part):
         default_factory=list,
         description="Quasi-identifiers that 'mondrian' cuts at the median of their values, as [age], instead of by the "
         "nodes of their hierarchies.",
-        exclude_if=lambda names: not names,
+        exclude_if=unsaid,
     )
     suppressed: Literal["keep", "drop"] = Field(
         "keep", description="Suppressed rows are released with every quasi-identifier at its root, or left out."

@@ -150,7 +150,7 @@ class WeightColumn(Part):
     """A column that holds personal or sampling weights; released only with ``release: true``."""
 
     role: Literal["weight"]
-    release: bool = Field(False, description="Whether it is released as it is.", exclude_if=lambda given: not given)
+    release: bool = Field(False, description="Whether it is released as it is.", exclude_if=unsaid)
     read: Read = None
 
 
@@ -291,11 +291,6 @@ Accounting = Literal["basic", "pld"]
 """What a cap binds on: the sums of what was claimed, or their tight composition."""
 
 
-def _usual(accounting: object) -> bool:
-    """Left out of the canonical form: policies that are older than the key keep their digest."""
-    return accounting == "basic"
-
-
 class LedgerPolicy(Part):
     """Privacy-budget ledger: releases of the kind dp are charged to it, others are noted in it without a charge."""
 
@@ -311,7 +306,7 @@ class LedgerPolicy(Part):
         description="What the cap binds on: 'basic' the sums of all releases (proved), 'pld' their tight composition "
         "by privacy-loss distributions at the cap's delta (tested: proved up to floating point, for parameters that do "
         "not depend on earlier releases).",
-        exclude_if=_usual,
+        exclude_if=lambda accounting: accounting == "basic",
     )
 
 

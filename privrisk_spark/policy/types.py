@@ -64,8 +64,8 @@ def _after(prefix: str) -> AfterValidator:
 
 
 def unsaid(value: object) -> bool:
-    """Whether a key is left out of the canonical form: policies that are older than the key keep their digest."""
-    return value is None or value is False or value == ()
+    """Return True if a key is at its default and is left out of the canonical form."""
+    return value is None or value is False or value in ((), [])
 
 
 SORTED = AfterValidator(_by_name)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privrisk_spark import __version__
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.readings import declared_readings
@@ -19,6 +18,7 @@ from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.facts import ReleaseFacts
 from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.release import Report
+from privrisk_spark.version import __version__
 
 
 def summary(

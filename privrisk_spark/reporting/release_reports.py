@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark import __version__
 from privrisk_spark.hierarchies.hierarchy import Hierarchy, numbered_levels
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.dictionaries import counted_unit
@@ -33,6 +32,7 @@ from privrisk_spark.results.facts import (
 from privrisk_spark.results.masking import MaskingFacts
 from privrisk_spark.results.release import AttributeLevels, Check, Guarantee, LinkageFacts, Report, Section, StageRecord
 from privrisk_spark.results.trade_off import Evidence
+from privrisk_spark.version import __version__
 
 NO_EVIDENCE = Evidence()
 """Of an edition or a kind of release that shows no records and no other recodings."""

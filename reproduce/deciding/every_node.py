@@ -231,19 +231,6 @@ class ClassSizes:
         enough: BoolArray = self.rows_below(k) <= suppressed
         return enough
 
-    def highest_risk(self) -> FloatArray:
-        """Prosecutor risk of the most exposed record, ``1 / min f``, at every node; 0 for a table without rows.
-
-        The prosecutor knows that the person is in the table (El Emam and Dankar, JAMIA 15(5), 2008). The journalist's
-        ``1 / min F`` takes ``F``, the rows of the same class in a population, which this table does not know.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_nodes,)
-            Probability in [0, 1].
-        """
-        return np.divide(1.0, self.smallest, out=np.zeros(len(self.smallest)), where=self.smallest > 0)
-
     def mean_risk(self) -> FloatArray:
         """Prosecutor risk averaged over records, ``(1/N) Σ_records 1/f = classes / N``; 0 for a table without rows.
 
@@ -253,25 +240,6 @@ class ClassSizes:
             Probability in [0, 1].
         """
         return self.classes / max(self.records, 1)
-
-    def average_class_size(self, k: int = 1) -> FloatArray:
-        """``C_avg = N / (classes · k)`` at every node; 0 for a table without rows.
-
-        Normalized average equivalence class size (LeFevre, DeWitt and Ramakrishnan, Mondrian, ICDE 2006); for a node
-        that is k-anonymous it is at least 1, and 1 is the best.
-
-        Parameters
-        ----------
-        k : int
-            At least 1.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_nodes,)
-        """
-        if k < 1:
-            raise InputError(f"k must be at least 1. Got {k}.")
-        return np.divide(self.records / k, self.classes, out=np.zeros(len(self.classes)), where=self.classes > 0)
 
     def discernibility(self, k: int = 1) -> ExactArray:
         """``C_DM = Σ_{f >= k} f² + Σ_{f < k} f · N`` at every node, exactly.

@@ -26,9 +26,9 @@ from privrisk_spark.extensions.network.kernels.access import Entries
 from privrisk_spark.extensions.network.kernels.access_tasks import Amounts, Search
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.classes import Classes
-from privrisk_spark.kernels.classes.criteria import ALPHA, DELTA_DISCLOSURE, ENTROPY_DIVERSITY, K_ANONYMITY
+from privrisk_spark.kernels.classes.criteria import DELTA_DISCLOSURE, ENTROPY_DIVERSITY
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
-from privrisk_spark.kernels.classes.tally import ClassTally, JointTally
+from privrisk_spark.kernels.classes.tally import ClassTally
 from privrisk_spark.kernels.masking.covariance import CrossMoments
 from privrisk_spark.kernels.measures.classification import ClassificationTally
 from privrisk_spark.kernels.measures.divergence import DivergenceTally, LeafCounts
@@ -143,12 +143,6 @@ def class_tally(items: Sequence[Item], most: int = 3) -> ClassTally:
     return ClassTally.of(DELTA_DISCLOSURE, floats(values), longs(rows), keys, asked=math.log(3), most=most)
 
 
-def joint_tally(items: Sequence[Item]) -> JointTally:
-    a, b, values, rows = (column(items, i) for i in range(4))
-    held = [(K_ANONYMITY, longs(rows), 2**10), (ALPHA, floats(values), 0.5)]
-    return JointTally.of(held, longs(rows), ints(list(zip(a, b, strict=True)), 2), most=2)
-
-
 def score_tally(items: Sequence[Item]) -> ScoreTally:
     numbers = ints([item[1:3] for item in items], 2)
     contributions = longs([item[3:6] for item in items]).reshape(-1, 3)
@@ -220,13 +214,6 @@ CASES = [
             ClassTally.empty(ENTROPY_DIVERSITY, asked=math.log(3), most=3),
             ClassTally.empty(DELTA_DISCLOSURE, asked=math.log(3), most=4),
         ),
-    ),
-    Case(
-        "joint tally",
-        joint_tally,
-        JointTally.empty([(K_ANONYMITY, 2**10), (ALPHA, 0.5)], most=2),
-        lists(*KEYS, NUMBERS, ROWS, key=lambda item: item[:2]),
-        (JointTally.empty([(K_ANONYMITY, 2**10)], most=2), JointTally.empty([(ALPHA, 0.5), (K_ANONYMITY, 3)], most=2)),
     ),
     Case("sizes", lambda items: SizeHistogram.of(longs(column(items, 0))), SizeHistogram.empty(), lists(ROWS)),
     Case(

@@ -20,7 +20,7 @@ from privrisk_spark.kernels.dp.crowd_profile import profile, waiting_time
 from privrisk_spark.kernels.dp.groups import group_delta
 from privrisk_spark.kernels.random.discrete_gaussian import calibrate_admission, delta_of_fold
 from privrisk_spark.ledger import accounting
-from privrisk_spark.ledger.accounting import account, composed, delta_at, further_guarantees
+from privrisk_spark.ledger.accounting import _loss, account, composed, further_guarantees
 from privrisk_spark.ledger.losses import GaussianCounts, LaplaceCounts, ReleaseEvents, Sampling, SchemePicks, basic
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.mechanism import Mechanism
@@ -63,6 +63,12 @@ def test_composition_of_samplings_golden(beta, crowd, epsilon, expected):
     for times, value in zip((1, 4, 12, 52), expected, strict=True):
         assert round(composed([one] * times, 1e-6), 2) == value
         assert basic([one] * times)[0] == times * Fraction(epsilon)
+
+
+def delta_at(events: list[ReleaseEvents], epsilon: float) -> float:
+    """A delta at which all releases together are private with the given epsilon."""
+    selected = float(sum((event.delta_select for event in events), Fraction(0)))
+    return min(1.0, selected + float(_loss(events, tail=1e-15).get_delta_for_epsilon(epsilon)))
 
 
 def reusing(event: ReleaseEvents) -> ReleaseEvents:
@@ -251,7 +257,6 @@ def test_never_above_the_basic_sum_and_rising_with_releases():
     assert composed([tiny], 1e-14) == pytest.approx(0.7)
     assert composed([SMALL], 1e-14) == math.inf
     assert composed([], 1e-9) == 0.0
-    assert delta_at([], 0.0) == 0.0
 
 
 def test_hardly_any_rows_kept_falls_back_to_the_claim():

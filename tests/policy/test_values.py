@@ -54,7 +54,7 @@ def test_a_column_that_is_dropped_needs_a_role_and_is_told_so() -> None:
     assert "insensitive, action" not in faults(changed(RISK, ("columns.note", {})))["columns.note.role"]
 
 
-def test_policies_that_say_nothing_of_values_keep_their_digest() -> None:
+def test_digest_of_policies_without_readings_is_the_golden_one() -> None:
     """Their run ids, and what a ledger and a vault hold of them, name it."""
     assert parse(RISK).digest() == "bbfa9cdd08b204ae0d0cabbad67f4b11645acf1e2049eb7cf67dfa91847a1f8e"
     assert parse(DP).digest() == "1d4ce06d7f1e78e2d6cf4f75b072b41535fc60f49e11266e8690dcbc58f85fd6"

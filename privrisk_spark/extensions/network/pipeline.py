@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark import __version__
 from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
@@ -73,6 +72,7 @@ from privrisk_spark.tables.opening import collect_hierarchies, open_table
 from privrisk_spark.tables.opening import read as open_source
 from privrisk_spark.tables.sources import files_only_spark_knows
 from privrisk_spark.tables.tidying import collect_values_read
+from privrisk_spark.version import __version__
 
 STAGES = 5
 

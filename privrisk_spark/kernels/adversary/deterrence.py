@@ -111,11 +111,6 @@ class Table:
         return self.risk(reidentification_probability(solution, self.group_sizes, access), statistic)
 
 
-def record(group_size: int, loss: float = 1.0) -> Table:
-    """Return the table of one record whose group size is known."""
-    return Table(np.array([group_size]), np.array([1]), np.array([loss]))
-
-
 @dataclass(frozen=True)
 class LeastPenalty:
     """The least penalty that deters.

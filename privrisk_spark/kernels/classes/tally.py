@@ -8,7 +8,7 @@ order, so merging tallies of any division of the classes into parts gives the sa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -257,110 +257,3 @@ class ClassTally:
             failing_rows=int(given["failing_rows"]),
             worst=tuple(WorstClass(tuple(one["key"]), read(one["value"]), int(one["rows"])) for one in given["worst"]),
         )
-
-
-@dataclass(frozen=True)
-class JointTally:
-    """Several criteria of which a class must meet all, such as p-sensitive k-anonymity or (α,k)-anonymity.
-
-    Attributes
-    ----------
-    parts : tuple of ClassTally
-        Of the same classes.
-    failing_classes, failing_rows : int
-        That fail at least one.
-    """
-
-    parts: tuple[ClassTally, ...]
-    failing_classes: int
-    failing_rows: int
-
-    @classmethod
-    def of(
-        cls,
-        criteria: Sequence[tuple[Criterion, FloatArray | LongArray, float]],
-        rows: LongArray,
-        keys: IntArray,
-        *,
-        most: int = 10,
-    ) -> JointTally:
-        """Tally whole classes.
-
-        Parameters
-        ----------
-        criteria : sequence of (Criterion, ndarray of shape (m,), float)
-            Each criterion with the classes' numbers and the bound.
-        rows, keys, most
-            As in :meth:`ClassTally.of`.
-
-        Raises
-        ------
-        InputError
-            As :meth:`ClassTally.of`.
-        """
-        parts = tuple(
-            ClassTally.of(criterion, values, rows, keys, asked=asked, most=most)
-            for criterion, values, asked in criteria
-        )
-        failing = np.zeros(len(rows), dtype=np.bool_)
-        for criterion, values, asked in criteria:
-            failing |= criterion.fails(values.astype(np.float64), asked)
-        return cls(parts, int(failing.sum()), int(rows[failing].sum()))
-
-    @classmethod
-    def empty(cls, criteria: Sequence[tuple[Criterion, float]], *, most: int = 10) -> JointTally:
-        """Tally of no class.
-
-        Parameters
-        ----------
-        criteria : sequence of (Criterion, float)
-            Each criterion with the bound.
-        most : int
-            As in :meth:`ClassTally.of`.
-        """
-        return cls(tuple(ClassTally.empty(criterion, asked=asked, most=most) for criterion, asked in criteria), 0, 0)
-
-    @property
-    def question(self) -> tuple[tuple[str, float, int], ...]:
-        """What a tally this one can be added to shares: the questions of its parts."""
-        return tuple(part.question for part in self.parts)
-
-    def plus(self, other: JointTally) -> JointTally:
-        """Tally of the classes of both.
-
-        Raises
-        ------
-        InternalError
-            If the criteria, bounds or numbers of worst classes differ.
-        """
-        refuse_other(self.question, other.question, "Joint tallies of the same criteria")
-        parts = tuple(one.plus(two) for one, two in zip(self.parts, other.parts, strict=True))
-        return JointTally(parts, self.failing_classes + other.failing_classes, self.failing_rows + other.failing_rows)
-
-    @property
-    def achieved(self) -> tuple[float, ...]:
-        """The worst number of a class under each criterion."""
-        return tuple(part.achieved for part in self.parts)
-
-    @property
-    def passed(self) -> bool:
-        """Whether no class fails any criterion at the bounds asked."""
-        return self.failing_classes == 0
-
-    def passes(self, asked: Sequence[float]) -> bool:
-        """Whether no class would fail any criterion at these bounds, one each."""
-        return all(part.passes(bound) for part, bound in zip(self.parts, asked, strict=True))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return {
-            "parts": [part.to_dict() for part in self.parts],
-            "failing_classes": self.failing_classes,
-            "failing_rows": self.failing_rows,
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> JointTally:
-        """Read what :meth:`to_dict` gave."""
-        parts = tuple(ClassTally.from_dict(part) for part in given["parts"])
-        return cls(parts, int(given["failing_classes"]), int(given["failing_rows"]))

@@ -107,44 +107,13 @@ def scores(excess: LongArray, precisions: Sequence[Fraction]) -> tuple[Fraction,
     return tuple(value * int(rows) for rows, value in zip(excess, precisions, strict=True))
 
 
-def draw(of_candidates: Sequence[Fraction], epsilon: Fraction, streams: Streams) -> LongArray:
-    """Draw one candidate per stream, each with probability proportional to ``exp(epsilon score)``, exactly.
-
-    Parameters
-    ----------
-    of_candidates : sequence of n Fraction
-        Scores; monotone in the table, with sensitivity 1.
-    epsilon : Fraction
-        Of one draw; at least 0.
-    streams : Streams
-        One stream per draw.
-
-    Returns
-    -------
-    ndarray of int64, shape (streams.size,)
-        Position of the candidate; a function of the draw's own stream.
-
-    Raises
-    ------
-    InputError
-        If there is no candidate or epsilon is negative.
-    """
-    if not of_candidates:
-        raise InputError("There must be at least one candidate to choose.")
-    if epsilon < 0:
-        raise InputError(f"The epsilon of a choice must not be negative. Got {float(epsilon):g}.")
-    law = _Cumulative.of_scores(of_candidates, epsilon)
-    drawn = [law.draw(streams, element) for element in range(streams.size)]
-    return np.array(drawn, dtype=np.int64)
-
-
 def peel(of_candidates: Sequence[Fraction], epsilon: Fraction, streams: Streams) -> LongArray:
     """Draw several candidates one after the other, each among those that are left.
 
     Parameters
     ----------
     of_candidates : sequence of n Fraction
-        As for :func:`draw`.
+        Scores; monotone in the table, with sensitivity 1.
     epsilon : Fraction
         Of one draw; all together cost ``streams.size`` times that.
     streams : Streams
@@ -158,7 +127,7 @@ def peel(of_candidates: Sequence[Fraction], epsilon: Fraction, streams: Streams)
     Raises
     ------
     InputError
-        As :func:`draw`; or if there are fewer candidates than draws.
+        If there are fewer candidates than draws.
     """
     if streams.size > len(of_candidates):
         raise InputError(f"Of {len(of_candidates)} candidates {streams.size} cannot be chosen.")

@@ -38,7 +38,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.masking.microaggregation import first_axis
 
-__all__ = ["Bounds", "Candidates", "axis_bounds", "axis_candidates", "axis_scores", "candidates", "comparisons",
+__all__ = ["Bounds", "Candidates", "axis_bounds", "axis_scores", "candidates", "comparisons",
            "rank_bounds", "rank_candidates", "value_bounds"]  # fmt: skip
 
 _TOLERANCE = 1e-9
@@ -139,34 +139,6 @@ def rank_bounds(known: FloatArray, masked: FloatArray, width: int) -> Bounds:
         low[told] = np.where(first < len(ordered), ordered[np.clip(first, 0, len(ordered) - 1)], np.inf)
         high[told] = np.where(last >= 0, ordered[np.clip(last, 0, len(ordered) - 1)], -np.inf)
     return Bounds(low, high, told)
-
-
-def axis_candidates(known: FloatArray, masked: FloatArray, own: LongArray | None = None) -> Candidates:
-    """Candidates after microaggregation with groups that are consecutive on each axis.
-
-    Parameters
-    ----------
-    known : ndarray of float64, shape (m, a)
-        Original values of attributes microaggregated one by one, or scores of the original records on the axis of each
-        set of attributes that were microaggregated along it; NaN where the intruder does not know them.
-    masked : ndarray of float64, shape (n, a)
-        The same of the published records, which are centroids; NaN where missing.
-    own : ndarray of int64, shape (m,), optional
-        Masked record of each known one, -1 if it has none.
-
-    Returns
-    -------
-    Candidates
-        Centroids from the next one below to the next one above, where those within 1e-9 of the spread count as equal:
-        centroids and scores are rounded.
-
-    Raises
-    ------
-    InputError
-        If the shapes do not fit.
-    """
-    _refuse_shapes(known, masked, own)
-    return candidates([axis_bounds(known[:, j], masked[:, j]) for j in range(known.shape[1])], masked, own=own)
 
 
 def axis_bounds(known: FloatArray, masked: FloatArray) -> Bounds:

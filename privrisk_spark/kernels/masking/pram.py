@@ -118,65 +118,6 @@ def perturbed(codes: IntArray, matrix: FloatArray, uniforms: FloatArray) -> IntA
     return masked
 
 
-def unbiased_marginal(observed: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Estimate the counts of the categories from published ones, ``t P⁻¹``.
-
-    Parameters
-    ----------
-    observed : ndarray of float64, shape (c,)
-        Published counts or shares.
-    matrix : ndarray of float64, shape (c, c)
-
-    Returns
-    -------
-    ndarray of float64, shape (c,)
-        Unbiased, of the same sum; single numbers may be negative.
-
-    Raises
-    ------
-    InputError
-        If the shapes do not fit or the matrix has no inverse.
-    """
-    p = transition_checked(matrix)
-    if observed.shape != (len(p),):
-        raise InputError(f"PRAM: there must be one count per category, {len(p)}. Got shape {observed.shape}.")
-    if np.linalg.matrix_rank(p) < len(p):
-        raise InputError("PRAM: the transition matrix has no inverse, so counts cannot be estimated back.")
-    return np.asarray(np.linalg.solve(p.T, observed), dtype=np.float64)
-
-
-def plausible(matrix: FloatArray, marginal: FloatArray | None = None) -> FloatArray:
-    """Posterior odds that a published category is the true one (Gouweleeuw et al. 1998).
-
-    Parameters
-    ----------
-    matrix : ndarray of float64, shape (c, c)
-    marginal : ndarray of float64, shape (c,), optional
-        Counts or shares ``π`` of the true categories; all alike if not given.
-
-    Returns
-    -------
-    ndarray of float64, shape (c,)
-        ``π_j P[j, j] / Σ_{i≠j} π_i P[i, j]``: above 1 the intruder does better to believe it. inf where nothing else
-        is published so; NaN where nothing is.
-
-    Raises
-    ------
-    InputError
-        As :func:`invariant`.
-    """
-    p = transition_checked(matrix)
-    shares = _shares(np.ones(len(p)) if marginal is None else marginal, len(p))
-    joint = shares[:, None] * p
-    own = np.diag(joint).copy()
-    np.fill_diagonal(joint, 0.0)
-    others = joint.sum(axis=0)  # not the sum of all less the own, which would round to more than 0
-    odds = np.full(len(p), math.nan)
-    odds[own > 0] = math.inf
-    odds[others > 0] = own[others > 0] / others[others > 0]
-    return odds
-
-
 def _shares(marginal: FloatArray, c: int) -> FloatArray:
     if marginal.shape != (c,) or not np.isfinite(marginal).all() or (marginal < 0).any() or not marginal.sum() > 0:
         raise InputError(

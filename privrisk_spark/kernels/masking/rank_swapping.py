@@ -34,26 +34,6 @@ def swap_width(n: int, p: float) -> int:
     return int(Fraction(str(p)) * n / 100)
 
 
-def swap_order(values: FloatArray, words: WordArray) -> LongArray:
-    """Order of records by value, equal values by their words; missing values (NaN) are left out.
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n,)
-    words : ndarray of uint64, shape (n,)
-        Drawn by key, one a record.
-
-    Returns
-    -------
-    ndarray of int64, shape (number of values,)
-        Record of each rank.
-    """
-    if values.ndim != 1 or values.shape != words.shape:
-        raise InputError(f"Rank swapping: there must be one word per value. Got {values.shape} and {words.shape}.")
-    order = np.lexsort((words, values))
-    return order[: int(np.count_nonzero(~np.isnan(values)))].astype(np.int64)
-
-
 def swap_partners(n: int, p: float, words: WordArray) -> LongArray:
     """Draw who swaps with whom.
 
@@ -125,7 +105,7 @@ def swapped(values: FloatArray, p: float, words: WordArray) -> FloatArray:
     Parameters
     ----------
     values : ndarray of float64, shape (n,)
-        In ascending order, as :func:`swap_order` puts them.
+        In ascending order, equal values by their words.
     p : float
         Percent of n, in [0, 100].
     words : ndarray of uint64, shape (n,)

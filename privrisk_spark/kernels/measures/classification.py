@@ -95,11 +95,6 @@ class ClassificationTally:
         """Iyengar's ``CM = (Σ_records penalty) / N`` with penalties of 0 and 1; in [0, 1], 0 without rows."""
         return float(Fraction(self.minority, self.records)) if self.records else 0.0
 
-    @property
-    def mean_charge(self) -> float:
-        """Penalty of a record on average if it is the size of its class; :attr:`charged` is the sum."""
-        return float(Fraction(self.charged, self.records)) if self.records else 0.0
-
     def to_dict(self) -> dict[str, int]:
         """JSON-safe form."""
         return asdict(self)

@@ -408,37 +408,8 @@ class Deviation:
         return cls(*(int(given[name]) for name in ("weight", "total", "squares")))
 
 
-def sdid(original: FloatArray, masked: FloatArray, p: float, *, deviation: Deviation | None = None) -> BoolArray:
-    """Interval disclosure of each record by the standard deviation.
-
-    Parameters
-    ----------
-    original, masked : ndarrays of float64, shape (n,)
-        ``V`` and ``V'``; NaN where missing.
-    p : float
-        Percentage, at least 0.
-    deviation : Deviation, optional
-        Of ``V`` of the whole file, if these are not all records.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        False for a record that lacks a value; see :func:`both_known`.
-
-    Raises
-    ------
-    InputError
-        If ``p`` is out of range, the shapes differ, or an original is infinite.
-
-    Notes
-    -----
-    Differences are of float64; where they are exact, such as those of whole numbers below 2^53, the comparison is, too.
-    """
-    return within(original, masked, (Deviation.of(original) if deviation is None else deviation).width(p))
-
-
 def within(original: FloatArray, masked: FloatArray, width: float) -> BoolArray:
-    """Whether the two values of a record differ by at most a width; see :func:`sdid`."""
+    """Compare each record's two values; True if they differ by at most a width."""
     _refuse_shapes(original, masked)
     known = both_known(original, masked)
     result = np.zeros(len(original), dtype=np.bool_)

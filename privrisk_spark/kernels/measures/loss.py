@@ -236,39 +236,12 @@ def leaf_ncp(leaves: LongArray, form: NcpForm = "ghinita") -> FloatArray:
     return np.where(leaves == 1, 0.0, leaves / np.float64(most))
 
 
-def interval_ncp(low: FloatArray, high: FloatArray, domain_low: float, domain_high: float) -> FloatArray:
-    """Normalized certainty penalty ``(high - low) / (domain_high - domain_low)`` of the nodes of a numeric attribute.
-
-    Xu et al., KDD 2006, eq. 1. An interval of one value has ``low = high`` and no penalty.
-
-    Parameters
-    ----------
-    low, high : ndarrays of float64, shape (n_nodes,)
-        Least and greatest value of each node.
-    domain_low, domain_high : float
-        Of the domain, usually of the original table.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_nodes,)
-        In [0, 1].
-
-    Raises
-    ------
-    InputError
-        If an interval is empty or leaves the domain.
-    """
-    if not (np.all(low <= high) and np.all(low >= domain_low) and np.all(high <= domain_high)):
-        raise InputError("Intervals of nodes must not be empty and must lie in the domain.")
-    return share_loss(high - low, domain_high - domain_low)
-
-
 @dataclass(frozen=True)
 class CellTally:
     """Mean loss of the cells of each attribute, and of all.
 
     One tally holds one measure: ``C_prc`` is :attr:`retained` of :func:`step_loss`, ``C_gil`` is :attr:`mean` of
-    :func:`share_loss`, ``GCP`` is :attr:`mean` of :func:`leaf_ncp` or :func:`interval_ncp`, and ``NCP`` of an attribute
+    :func:`share_loss`, ``GCP`` is :attr:`mean` of :func:`leaf_ncp`, and ``NCP`` of an attribute
     is its entry of :attr:`means`.
 
     Attributes

@@ -48,7 +48,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.measures.identity import SizeHistogram
 from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
-from privrisk_spark.kernels.measures.thresholds import Above, refuse_weights
+from privrisk_spark.kernels.measures.thresholds import refuse_weights
 from privrisk_spark.kernels.numeric.fold import read, refuse_other, written
 from privrisk_spark.kernels.numeric.moments import Moments
 
@@ -211,25 +211,6 @@ def poisson_of_fraction(sizes: LongArray, fraction: float) -> FloatArray:
     return poisson_risk(sizes, scaled_sizes(sizes, fraction), fraction)
 
 
-def poisson_unique(rates: FloatArray, fraction: float) -> FloatArray:
-    """``P(F = 1 | f = 1) = e^(-λ (1 - p))`` of a sample unique, with ``F`` Poisson.
-
-    Parameters
-    ----------
-    rates : ndarray of float64, shape (n,)
-        ``λ``, not negative.
-    fraction : float
-        ``p`` in (0, 1].
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-    """
-    _refuse_fraction(fraction)
-    unique: FloatArray = np.exp(-(1 - fraction) * rates)
-    return unique
-
-
 @dataclass(frozen=True)
 class IndividualRiskTally:
     """Risk of records whose class has an estimated fraction ``p̂ = f / Σ w``, under the negative binomial model.
@@ -352,19 +333,6 @@ class IndividualRiskTally:
     def hits(self) -> float:
         """Expected number of records that linking each to one of its class identifies, ``Σ_records E[1/F]``."""
         return self.risks.sum
-
-    @property
-    def unique_hits(self) -> float:
-        """The same among the sample uniques."""
-        return self.uniques.sum
-
-    @property
-    def shares_above(self) -> tuple[Above, ...]:
-        """Records above each threshold."""
-        return tuple(
-            Above(threshold, records, records / self.risks.n if self.risks.n else 0.0)
-            for threshold, records in zip(self.thresholds, self.above, strict=True)
-        )
 
 
 def risks_at_fraction(

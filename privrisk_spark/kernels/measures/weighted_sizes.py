@@ -10,7 +10,6 @@ import numpy as np
 
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.measures.thresholds import (
-    Above,
     refuse_below,
     refuse_shapes,
     refuse_thresholds,
@@ -170,11 +169,3 @@ class WeightTally:
     def marketer(self) -> float:
         """Mean of ``1 / max(F̂, f)`` over records; 0 without records."""
         return self.risks.mean
-
-    @property
-    def shares_above(self) -> tuple[Above, ...]:
-        """Records above each threshold."""
-        return tuple(
-            Above(threshold, records, records / self.risks.n if self.risks.n else 0.0)
-            for threshold, records in zip(self.thresholds, self.above, strict=True)
-        )

@@ -161,30 +161,6 @@ def sample(streams: Streams, n: int, *, sigma_squared: int) -> LongArray:
     return values
 
 
-def log_pmf(values: LongArray, sigma_squared: int) -> FloatArray:
-    """Return ``ln Pr[Y = y]`` for ``Y ~ N_Z(0, sigma_squared)``.
-
-    Parameters
-    ----------
-    values : ndarray of int64
-        Any shape.
-    sigma_squared : int
-        In [1, SIGMA_SQUARED_MAX].
-
-    Returns
-    -------
-    ndarray of float64
-        Same shape, relative error below 1e-14 before the exponential.
-
-    Raises
-    ------
-    InputError
-        If ``sigma_squared`` is not admissible.
-    """
-    sigma_squared = _check_sigma_squared(sigma_squared)
-    return _log_pmf(np.asarray(values, dtype=np.float64), float(sigma_squared))
-
-
 def tail(sigma_squared: int, at_least: int) -> float:
     """Bound ``Pr[Y >= at_least]`` from above, for ``Y ~ N_Z(0, sigma_squared)``.
 

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark import __version__
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import RefusedError, SchemaError
@@ -52,6 +51,7 @@ from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_strangers, collect_vocabularies
 from privrisk_spark.tables.materialize import collect_codes
 from privrisk_spark.tables.sources import files_only_spark_knows
+from privrisk_spark.version import __version__
 
 STAGES = 9
 

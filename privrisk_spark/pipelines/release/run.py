@@ -9,7 +9,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark import __version__
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.pipelines.release.catalog_table import check_catalog_table, write_catalog_table
@@ -28,6 +27,7 @@ from privrisk_spark.runs.workplace import Workplace, output_at
 from privrisk_spark.storage.metrics import write_metrics
 from privrisk_spark.tables.arrival import awaited, check_arrived
 from privrisk_spark.tables.sources import files_only_spark_knows
+from privrisk_spark.version import __version__
 
 
 def _by_risk(run: Run) -> dict[str, Any]:

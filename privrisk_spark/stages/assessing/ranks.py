@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, read_ipc, report, write_ipc
@@ -30,17 +29,13 @@ from privrisk_spark.kernels.measures.interval_disclosure import (
     IntervalTally,
     RankBlock,
     Ranks,
-    both_known,
-    rank_width,
     rid,
-    within,
 )
 from privrisk_spark.kernels.numeric.fold import folded_dicts
 from privrisk_spark.storage.parts import PartDirectory
 
 VALUE = "value"
 FIRST_POSITION = "first_position"
-DISCLOSED = "disclosed"
 _ORIGINAL, _MASKED = "original", "masked"
 
 RANKS = T.StructType(
@@ -96,32 +91,6 @@ class StoredRanks:
         return Ranks([_mapped(self.directory, name, offset) for name, offset in self.parts])
 
 
-def collect_ranks(scratch: Scratch, frame: DataFrame, name: str, *, store: str) -> StoredRanks:
-    """Rank the values of a column; null and NaN have no rank.
-
-    Parameters
-    ----------
-    scratch : Scratch
-    frame : DataFrame
-    name : str
-        A numeric column. Values are compared as doubles; -0.0 is 0.0.
-    store : str
-        Name of a new directory in the scratch directory.
-
-    Returns
-    -------
-    StoredRanks
-        The same values, rows and positions whatever the partitions of the frame; where parts begin may differ.
-
-    Raises
-    ------
-    SchemaError
-        If the column is not numeric.
-    """
-    rows = Batches.of_frame(frame.select(number(frame, name).alias(VALUE)))
-    return collect_ranks_of(scratch, rows, VALUE, store=store)
-
-
 VALUES_PER_RANGE = 4_000_000
 """Distinct values of the parts in a range, about; a task of :func:`collect_ranks_of` holds them."""
 
@@ -129,7 +98,7 @@ _SAMPLE = 256  # values of a part from which the bounds of ranges are chosen
 
 
 def collect_ranks_of(scratch: Scratch, rows: Batches, name: str, *, store: str) -> StoredRanks:
-    """Rank doubles that tasks hold, as :func:`collect_ranks` does for a frame.
+    """Rank the doubles that tasks hold; NaN has no rank.
 
     Parameters
     ----------
@@ -193,55 +162,10 @@ def _stored(directory: PartDirectory, found: list[dict[str, Any]]) -> StoredRank
     return StoredRanks(directory, parts, before[-1], sum(part["distinct"] for part in found))
 
 
-def rank_disclosure(
-    frame: DataFrame, record_id: str, original: str, masked: str, ranks: StoredRanks, *, p: float
-) -> Batches:
-    """Rank-based interval disclosure of each record.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        One row a record.
-    record_id, original, masked : str
-        Columns of the id, of any type, and of ``V`` and ``V'``, numeric.
-    ranks : StoredRanks
-        Of the masked column of the whole file, see :func:`collect_ranks`.
-    p : float
-        Percentage in [0, 100].
-
-    Returns
-    -------
-    Batches
-        The id, and ``disclosed`` boolean: null for a record that lacks a value.
-
-    Raises
-    ------
-    SchemaError
-        If a column is not numeric.
-    InputError
-        If ``p`` is out of range.
-
-    Notes
-    -----
-    Each task maps the parts and finds value, position, and value at a position by bisection. That touches few pages of
-    them, and records stay where they are.
-    """
-    rank_width(p, ranks.rows)  # refuses p here, not in a task
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        mapped: Ranks | None = None
-        for table in in_chunks(tables):
-            mapped = ranks.load() if mapped is None else mapped
-            before, after = _values(table, _ORIGINAL), _values(table, _MASKED)
-            yield _told(table, rid(before, after, p, ranks=mapped), both_known(before, after))
-
-    return _pairs(frame, record_id, original, masked).then(step, _schema(frame, record_id))
-
-
 def collect_rank_disclosure(
     scratch: Scratch, rows: Batches, original: str, masked: str, ranks: StoredRanks, *, p: float
 ) -> IntervalTally:
-    """Rank-based interval disclosure of doubles that tasks hold, counted: as :func:`rank_disclosure` has it of records.
+    """Rank-based interval disclosure of doubles that tasks hold, counted.
 
     Parameters
     ----------
@@ -264,53 +188,6 @@ def collect_rank_disclosure(
     return folded_dicts(IntervalTally.empty(), scratch.collect_parts(rows.then(step, PARTS)))
 
 
-def deviation_disclosure(
-    frame: DataFrame, record_id: str, original: str, masked: str, deviation: Deviation, *, p: float
-) -> Batches:
-    """Interval disclosure of each record by the standard deviation.
-
-    Parameters
-    ----------
-    frame, record_id, original, masked
-        As for :func:`rank_disclosure`.
-    deviation : Deviation
-        Of the original column of the whole file, see :func:`collect_deviation`.
-    p : float
-        Percentage, at least 0.
-
-    Returns
-    -------
-    Batches
-        As of :func:`rank_disclosure`.
-
-    Raises
-    ------
-    SchemaError
-        If a column is not numeric.
-    InputError
-        If ``p`` is out of range.
-    """
-    width = deviation.width(p)
-
-    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        for table in in_chunks(tables):
-            before, after = _values(table, _ORIGINAL), _values(table, _MASKED)
-            yield _told(table, within(before, after, width), both_known(before, after))
-
-    return _pairs(frame, record_id, original, masked).then(step, _schema(frame, record_id))
-
-
-def collect_deviation(scratch: Scratch, frame: DataFrame, name: str) -> Deviation:
-    """Exact moments of a numeric column, the same whatever the partitions; null and NaN are left out.
-
-    Raises
-    ------
-    SchemaError
-        If the column is not numeric.
-    """
-    return collect_deviation_of(scratch, Batches.of_frame(frame.select(number(frame, name).alias(VALUE))), VALUE)
-
-
 def collect_deviation_of(scratch: Scratch, rows: Batches, name: str) -> Deviation:
     """Exact moments of a column of doubles that tasks hold; null and NaN are left out."""
 
@@ -321,17 +198,6 @@ def collect_deviation_of(scratch: Scratch, rows: Batches, name: str) -> Deviatio
     return folded_dicts(Deviation.empty(), scratch.collect_parts(rows.then(step, PARTS)))
 
 
-def collect_disclosed(disclosed: Batches) -> IntervalTally:
-    """How many records are disclosed, and how many are not compared, of what the two functions above return."""
-    told = F.col(DISCLOSED)
-    counts = (
-        disclosed.frame()
-        .agg(F.count(told).alias("compared"), F.count_if(told).alias("disclosed"), F.count_if(told.isNull()))
-        .toArrow()
-    )
-    return IntervalTally(*(counts.column(i)[0].as_py() for i in range(3)))
-
-
 def _mapped(directory: PartDirectory, name: str, offset: int) -> RankBlock:
     """A part as arrays over its mapped file; positions in it are those within the part."""
     table = read_ipc(directory, name)
@@ -339,29 +205,10 @@ def _mapped(directory: PartDirectory, name: str, offset: int) -> RankBlock:
     return RankBlock(values, rows, first, offset)
 
 
-def _pairs(frame: DataFrame, record_id: str, original: str, masked: str) -> Batches:
-    return Batches.of_frame(
-        frame.select(
-            column(record_id).alias(record_id),
-            number(frame, original).alias(_ORIGINAL),
-            number(frame, masked).alias(_MASKED),
-        )
-    )
-
-
 def _values(table: pa.Table, name: str) -> npt.NDArray[np.float64]:
     """Column of doubles with NaN for null."""
     values: npt.NDArray[np.float64] = table.column(name).to_numpy(zero_copy_only=False).astype(np.float64)
     return values
-
-
-def _told(table: pa.Table, disclosed: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_]) -> pa.Table:
-    return table.select([0]).append_column(DISCLOSED, pa.array(disclosed, mask=~known))
-
-
-def _schema(frame: DataFrame, record_id: str) -> T.StructType:
-    identifier = frame.schema[record_id]
-    return T.StructType([T.StructField(record_id, identifier.dataType), T.StructField(DISCLOSED, T.BooleanType())])
 
 
 def number(frame: DataFrame, name: str) -> Column:

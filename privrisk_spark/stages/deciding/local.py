@@ -14,6 +14,7 @@ from privrisk_spark.errors import CheckError
 from privrisk_spark.kernels.arrays import IntArray, LevelArray
 from privrisk_spark.kernels.lattice.levels import counted_from_root, steps_up
 from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS, counting_persons
+from privrisk_spark.kernels.recoding.local.mondrian import mondrian
 from privrisk_spark.kernels.recoding.local.partition import Asked, Partition, labelled
 from privrisk_spark.kernels.recoding.local.tree import Tree, grown
 from privrisk_spark.kernels.recoding.metrics import Facts, Measured, Metric
@@ -84,8 +85,11 @@ def partitioned(inputs: RuleInputs, problem: Problem, rule: Recoding) -> tuple[S
         facts = table.facts(found)
         section = local_section(problem.metric, asked, facts, drift(rule.given, facts))
     else:
-        ordered = [name in asked.ordered for name in inputs.hierarchies]
-        found = PARTITIONS[asked.method](table.measured, asked.k, table.also, ordered=ordered)
+        if asked.method == "mondrian":
+            ordered = [name in asked.ordered for name in inputs.hierarchies]
+            found = mondrian(table.measured, asked.k, table.also, ordered=ordered)
+        else:
+            found = PARTITIONS[asked.method](table.measured, asked.k, table.also)
         facts = _kept(problem, asked, table.facts(found))
         section = local_section(problem.metric, asked, facts)
     heights = tuple(hierarchy.height for hierarchy in inputs.hierarchies.values())

@@ -17,13 +17,19 @@ from privrisk_spark.kernels.adversary.deterrence import (
     Table,
     least_group,
     least_penalty,
-    record,
     sweep,
 )
 from privrisk_spark.kernels.adversary.process import Attack, solve
 from privrisk_spark.kernels.adversary.risk import assess, reidentification_probability
 
 ONE_FINE = Attack(prior=0.63, gain=8000, penalty=10000, fines_paid=1, cost_access=100, cost_exploit=10, h0=-4.59)
+
+
+def record(group_size: int, loss: float = 1.0) -> Table:
+    """The table of one record whose group size is known."""
+    return Table(np.array([group_size]), np.array([1]), np.array([loss]))
+
+
 GROWING = replace(ONE_FINE, fines_paid=None, h1=0.18)
 RISES = Attack(prior=0.3, gain=100, penalty=10, fines_paid=1, cost_access=1, cost_exploit=2, h0=0.0, h1=0.5, gamma=0.9)
 """P_reid of groups of 1 to 8: .3, .3, .3, .2962, .2994, .2991, .2988, 0: it rises from 4 to 5."""

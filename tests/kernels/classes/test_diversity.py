@@ -35,7 +35,7 @@ from privrisk_spark.kernels.classes.diversity import (
     greatest_share,
     least_c,
 )
-from privrisk_spark.kernels.classes.tally import ClassTally, JointTally, worst_classes
+from privrisk_spark.kernels.classes.tally import ClassTally, worst_classes
 
 Class = dict[int, int]
 
@@ -207,8 +207,7 @@ def part(classes: list[Class], which: list[int], most: int) -> list:
     runs = runs_of([classes[j] for j in which])
     keys = np.array([[j % 3, j] for j in which], dtype=np.int32).reshape(-1, 2)
     numbers = numbers_of(runs)
-    singles = [ClassTally.of(c, v, runs.rows, keys, asked=asked, most=most) for c, v, asked in numbers]
-    return [*singles, JointTally.of(numbers[:2], runs.rows, keys, most=most)]
+    return [ClassTally.of(c, v, runs.rows, keys, asked=asked, most=most) for c, v, asked in numbers]
 
 
 @given(CLASSES, st.data(), st.integers(0, 4))
@@ -240,18 +239,6 @@ def test_a_tally_fails_what_its_bound_fails(classes: list[Class]) -> None:
             assert found.passed == found.passes(asked) == (not any(naive))
             extreme = min(values) if criterion.direction == "at least" else max(values)
             assert found.achieved == extreme == found.worst[0].value
-
-
-def test_a_joint_tally_counts_a_class_once() -> None:
-    """(α,k): one class too small and one too uniform, and one both."""
-    runs = runs_of([{0: 1, 1: 1}, {0: 9, 1: 1}, {0: 2}, {0: 2, 1: 2}])
-    found = JointTally.of([(K_ANONYMITY, runs.rows, 3), (ALPHA, greatest_share(runs), 0.5)], runs.rows, keys_of(4))
-    assert (found.failing_classes, found.failing_rows) == (3, 14)
-    assert [one.failing_rows for one in found.parts] == [4, 12]
-    assert found.achieved == (2.0, 1.0)
-    assert not found.passed
-    assert found.passes((2, 1.0))
-    assert not found.passes((3, 1.0))
 
 
 @pytest.mark.parametrize(

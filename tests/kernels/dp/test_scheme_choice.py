@@ -11,11 +11,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.kernels.dp.scheme_choice import draw, peel, precision, scores
+from privrisk_spark.kernels.dp.scheme_choice import _Cumulative, peel, precision, scores
 from privrisk_spark.kernels.numeric.rational import exp_minus
 from privrisk_spark.kernels.random.keyed import Streams, cell_messages
 
 KEY = bytes(range(32))
+
+
+def draw(of_candidates: list[Fraction], epsilon: Fraction, by: Streams) -> np.ndarray:
+    """One candidate per stream, as each step of ``peel`` draws it."""
+    law = _Cumulative.of_scores(of_candidates, epsilon)
+    return np.array([law.draw(by, element) for element in range(by.size)])
+
+
 N = 20_000
 
 

@@ -12,7 +12,6 @@ from scipy import stats
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.masking.rank_swapping import (
     partners_within,
-    swap_order,
     swap_partners,
     swap_segments,
     swap_width,
@@ -89,16 +88,6 @@ def test_widths_are_exact_percentages() -> None:
     assert swap_width(10, 100) == 10
 
 
-@given(
-    st.lists(st.tuples(st.one_of(st.just(np.nan), st.integers(0, 3).map(float)), WORD), max_size=20),
-)
-@settings(max_examples=100)
-def test_order_is_by_value_then_word(records) -> None:
-    values, drawn = np.array([v for v, _ in records], dtype=np.float64), words([w for _, w in records])
-    there = [i for i, (v, _) in enumerate(records) if v == v]
-    assert swap_order(values, drawn).tolist() == sorted(there, key=lambda i: (*records[i], i))
-
-
 @given(st.lists(st.floats(-1e9, 1e9), max_size=40), st.floats(0, 100), st.integers(0, 2**32))
 @settings(max_examples=100)
 def test_an_attribute_keeps_its_values_and_moves_with_its_scale(values: list[float], p: float, seed: int) -> None:
@@ -137,7 +126,6 @@ def test_segments_swapped_apart_are_swapped_within_the_width() -> None:
         (lambda: swap_width(5, 101), "percentage"),
         (lambda: swap_width(5, float("nan")), "percentage"),
         (lambda: swap_partners(3, 5, words([1, 2])), "one word per rank"),
-        (lambda: swap_order(np.zeros(2), words([1])), "one word per value"),
         (lambda: partners_within(-1, words([1])), "width"),
         (lambda: swap_segments(5, 1, 0), "segment"),
         (lambda: swapped(np.array([2.0, 1.0]), 5, words([1, 2])), "sorted"),

@@ -218,8 +218,8 @@ def test_weights_class_by_class(table):
         assert tally.marketer == float(sum((Fraction(r) * f for r, f in risks), Fraction()) / n)
         assert tally.journalist_max == max(r for r, _ in risks)
         assert tally.least_population == min(w for _, w in table)
-        for above in tally.shares_above:
-            assert above.records == sum(f for r, f in risks if r > above.threshold)
+        for threshold, records in zip(THRESHOLDS, tally.above, strict=True):
+            assert records == sum(f for r, f in risks if r > threshold)
 
 
 # --- partitioning

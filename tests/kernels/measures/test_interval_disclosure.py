@@ -19,7 +19,7 @@ from privrisk_spark.kernels.measures.interval_disclosure import (
     Ranks,
     both_known,
     rid,
-    sdid,
+    within,
 )
 from privrisk_spark.kernels.numeric.exact_sums import (
     ExactMean,
@@ -33,6 +33,11 @@ NAN = math.nan
 numbers = st.sampled_from([-2.5, -1.0, -0.0, 0.0, 0.25, 1.0, 1.25, 2.0, 3.0, 7.5, 1e9, NAN])
 pairs_of = st.lists(st.tuples(numbers, numbers), max_size=14)
 percentages = st.sampled_from([0.0, 0.1, 0.3, 1.0, 5.0, 10.0, 12.5, 33.3, 50.0, 99.9, 100.0])
+
+
+def sdid(original: np.ndarray, masked: np.ndarray, p: float) -> np.ndarray:
+    """Disclosure by the standard deviation, as a run compares it."""
+    return within(original, masked, Deviation.of(original).width(p))
 
 
 def columns(pairs: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,6 @@ from privrisk_spark.kernels.random.discrete_gaussian import (
     calibrate_admission,
     delta_of_fold,
     divide_admission,
-    log_pmf,
     sample,
     tail,
 )
@@ -193,13 +192,6 @@ def test_tail_is_a_tight_upper_bound(sigma_squared):
         assert exact <= bound <= exact * (1 + Decimal("3e-6")), at_least
 
 
-def test_log_pmf_is_the_normalised_law():
-    for sigma_squared in (1, 3, 400):
-        support = np.arange(-300, 301)
-        expected = np.exp(-(support**2) / (2 * sigma_squared))
-        np.testing.assert_allclose(np.exp(log_pmf(support, sigma_squared)), expected / math.fsum(expected), rtol=1e-12)
-
-
 def test_tail_never_underflows_to_zero():
     assert 0 < tail(1, 200) < 1e-300
     assert tail(1, -200) == 1.0
@@ -364,7 +356,6 @@ def test_other_sigmas_are_refused(sigma_squared):
     for use in (
         lambda: sample(Streams(KEY, messages(1)), 1, sigma_squared=sigma_squared),
         lambda: tail(sigma_squared, 1),
-        lambda: log_pmf(np.zeros(1, int), sigma_squared),
         lambda: delta_of_fold(sigma_squared, 1, 1.0),
     ):
         with pytest.raises(InputError, match="sigma_squared"):

@@ -132,22 +132,6 @@ class LinkageModel:
         odds = np.asarray(weights, dtype=np.float64) + math.log2(self.prior) - math.log2(1 - self.prior)
         return np.asarray(1 / (1 + np.exp2(-np.clip(odds, -1000, 1000))))
 
-    def probabilities(self) -> tuple[LongArray, FloatArray, FloatArray]:
-        """Every pattern in which all attributes can be compared, and its probability in both classes.
-
-        Returns
-        -------
-        code : ndarray of int64, shape (n,)
-            As :class:`PatternCounts` numbers them, ascending.
-        m, u : ndarray of float64, shape (n,)
-            Of sum 1.
-        """
-        code, m, u = np.zeros(1, dtype=np.int64), np.ones(1), np.ones(1)
-        for mine, theirs in zip(self.m, self.u, strict=True):
-            code = (code[:, None] * (len(mine) + 1) + np.arange(len(mine))).reshape(-1)
-            m, u = np.multiply.outer(m, mine).reshape(-1), np.multiply.outer(u, theirs).reshape(-1)
-        return code, m, u
-
     def expected(self, counts: PatternCounts) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Match weights of the patterns that occur, and their shares among linked pairs and among the others.
 

@@ -19,7 +19,6 @@ V. Torra, "Privacy models and disclosure risk" (2020, T20), attacks on k-anonymi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -28,8 +27,7 @@ import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.extensions.attack.kernels.evidence import Found, found
-from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongArray
-from privrisk_spark.kernels.classes.consistency import MOST_EDGES, ConsistencyGraph, consistency_graph
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns, homogeneity
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
@@ -37,9 +35,7 @@ __all__ = [
     "Against",
     "Inferred",
     "at_values",
-    "candidate_values",
     "certain_for_others",
-    "consistent_values",
     "guessed",
     "marginal_guess",
     "of_known_values",
@@ -50,9 +46,6 @@ Against = Literal["worst", "drawn"]
 """Which of several intruders, or pieces of knowledge, is looked at: the best one for each victim, or a random one."""
 
 Number = TypeVar("Number", np.int64, np.float64)
-
-_MOST_AT_ONCE = 2**22
-"""Entries that are expanded at once; does not change a result."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,110 +265,6 @@ def certain_for_others(runs: SensitiveRuns, truth: SensitiveRuns) -> Found:
     # All others hold a value that all members hold, or all but one of them.
     sure = (runs.count >= runs.members[runs.owner] - 1).astype(np.float64)
     return found(at_values(truth, runs, sure), truth.count)
-
-
-def consistent_values(
-    ancestors: Sequence[IntArray], known: IntArray, released: IntArray, held: Sequence[SensitiveRuns]
-) -> tuple[BoolArray, tuple[SensitiveRuns, ...]]:
-    """Add up the values of all released records that are consistent with what is known, however many pairs there are.
-
-    Parameters
-    ----------
-    ancestors : sequence of k ndarrays of int32, shape (n_leaves_i + 1, h_i + 1)
-        Node of each leaf code at each level.
-    known : ndarray of int32, shape (n, k)
-        Distinct tuples of leaf codes; the code after the leaves, a value that is not known, is consistent with the
-        root alone.
-    released : ndarray of int32, shape (m, k)
-        Nodes of the distinct released records; at least one.
-    held : sequence of SensitiveRuns
-        Rows of each released record with each value, of several sensitive attributes.
-
-    Returns
-    -------
-    there : ndarray of bool, shape (n,)
-        Whether any released record is consistent with each.
-    candidates : tuple of SensitiveRuns
-        Of each attribute, of those that are there.
-
-    Raises
-    ------
-    InputError
-        As :func:`candidate_values` and
-        :func:`~privrisk_spark.kernels.classes.consistency.consistency_graph`.
-    """
-    rows = np.ones(len(released), dtype=np.int64)
-    # So many at once that all pairs may be consistent.
-    step = max(1, MOST_EDGES // max(len(released), 1))
-    there: list[BoolArray] = [np.zeros(0, dtype=np.bool_)]
-    parts: list[list[SensitiveRuns]] = [[] for _ in held]
-    for begin in range(0, len(known), step):
-        some = known[begin : begin + step]
-        graph = consistency_graph(ancestors, some, np.ones(len(some), dtype=np.int64), released, rows)
-        there.append(np.diff(graph.start) > 0)
-        for of, runs in zip(parts, held, strict=True):
-            of.append(candidate_values(graph, runs)[1])
-    return np.concatenate(there), tuple(_joined(of) for of in parts)
-
-
-def candidate_values(graph: ConsistencyGraph, runs: SensitiveRuns) -> tuple[BoolArray, SensitiveRuns]:
-    """Add up the values of all released records that somebody may be, where records overlap, as in a release by risk.
-
-    Parameters
-    ----------
-    graph : ConsistencyGraph
-        Which distinct released records are consistent with what is known of which people.
-    runs : SensitiveRuns
-        Rows with each value of each distinct released record; not persons, who cannot be added up.
-
-    Returns
-    -------
-    there : ndarray of bool, shape (n,)
-        People with whom any record is consistent.
-    candidates : SensitiveRuns
-        Of these people, in their order.
-
-    Raises
-    ------
-    InputError
-        If the runs are of other records, or of persons.
-    """
-    if runs.n_classes != len(graph.released_rows) or runs.persons is not None:
-        raise InputError(
-            "Attribute inference: candidates need the rows with each value of every released record, not persons."
-        )
-    n, degree = len(graph.original_rows), np.diff(graph.start)
-    lengths = np.diff(runs.class_start)
-    entries = np.concatenate([[0], np.cumsum(lengths[graph.released])])[graph.start]
-    owners, values, counts = [], [], []
-    begin = 0
-    while begin < n:
-        end = max(begin + 1, int(np.searchsorted(entries, entries[begin] + _MOST_AT_ONCE, side="right")) - 1)
-        edges = slice(graph.start[begin], graph.start[end])
-        released, size = graph.released[edges], lengths[graph.released[edges]]
-        place = np.arange(size.sum()) + np.repeat(runs.class_start[released] - (np.cumsum(size) - size), size)
-        owner, value = np.repeat(graph.original[edges], size), runs.value[place]
-        if len(place):
-            first, member = distinct_rows([owner, value])
-            total = np.zeros(len(first), dtype=np.int64)
-            np.add.at(total, member, runs.count[place])
-            owners.append(owner[first])
-            values.append(value[first])
-            counts.append(total)
-        begin = end
-    there = degree > 0
-    number = np.cumsum(there) - 1
-    nothing = [np.zeros(0, dtype=np.int64)]
-    owner, value, count = (np.concatenate(nothing + of).astype(np.int64) for of in (owners, values, counts))
-    return there, SensitiveRuns.of_entries(number[owner], value, count, int(there.sum()))
-
-
-def _joined(parts: Sequence[SensitiveRuns]) -> SensitiveRuns:
-    """Classes of several parts, one part after the other."""
-    lengths = [np.diff(of.class_start) for of in parts]
-    start = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *lengths])).astype(np.int64)
-    value = np.concatenate([np.zeros(0, dtype=np.int32), *(of.value for of in parts)])
-    return SensitiveRuns(start, value, np.concatenate([np.zeros(0, dtype=np.int64), *(of.count for of in parts)]))
 
 
 def _greatest_count(runs: SensitiveRuns) -> LongArray:

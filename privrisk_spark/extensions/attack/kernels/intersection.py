@@ -32,7 +32,7 @@ from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LongA
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 
-__all__ = ["Left", "common_class_sizes", "intersected"]
+__all__ = ["Left", "intersected"]
 
 _MOST_AT_ONCE = 2**22
 """Values of groups of people that are looked at together; does not change a result."""
@@ -199,28 +199,3 @@ def _among(ascending: LongArray, wanted: LongArray) -> BoolArray:
         return np.zeros(len(wanted), dtype=np.bool_)
     place = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
     return np.asarray(ascending[place] == wanted)
-
-
-def common_class_sizes(places: LongArray, people: LongArray) -> LongArray:
-    """People who are in the same classes as somebody in all of the first releases.
-
-    Parameters
-    ----------
-    places : ndarray of int64, shape (g, r)
-        As for :func:`intersected`, but classes of rows: where somebody is placed by what is known of him, nothing is
-        said of rows. Those who are not in a release are known not to be.
-    people : ndarray of int64, shape (g,)
-
-    Returns
-    -------
-    ndarray of int64, shape (g, r)
-        After the first release, the first two, …; never rising. A link to somebody's row is right with probability one
-        over it, if the releases are of the same records.
-    """
-    result = np.zeros(places.shape, dtype=np.int64)
-    for r in range(places.shape[1]):
-        first, member = distinct_rows(list(places[:, : r + 1].T))
-        total = np.zeros(len(first), dtype=np.int64)
-        np.add.at(total, member, people)
-        result[:, r] = total[member]
-    return result

@@ -90,11 +90,6 @@ class Membership:
         height = (self.true_positives[1:] + self.true_positives[:-1]) / 2
         return math.fsum((width * height).tolist())
 
-    def positives_at(self, false_positives: float) -> float:
-        """Greatest TPR at a given FPR, where the intruder may draw between two thresholds."""
-        hull_x, hull_y = _hull(self.false_positives, self.true_positives)
-        return float(np.interp(false_positives, hull_x, hull_y))
-
     def within(self, bound: Bound) -> BoolArray:
         """Which points keep to a bound, but for rounding; ndarray of bool, shape (t + 1,)."""
         most = bound.positives(self.false_positives)
@@ -331,19 +326,3 @@ def _cumulated(shares: FloatArray) -> FloatArray:
     total = np.minimum(np.concatenate([[0.0], np.cumsum(shares)]), 1.0)
     total[-1] = 1.0
     return np.asarray(total)
-
-
-def _hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Upper hull of points whose coordinates do not fall."""
-    kept: list[int] = []
-    for i in range(len(x)):
-        while len(kept) > 1:
-            a, b = kept[-2], kept[-1]
-            if (x[b] - x[a]) * (y[i] - y[a]) < (y[b] - y[a]) * (x[i] - x[a]):
-                break
-            kept.pop()
-        if kept and x[kept[-1]] == x[i]:
-            kept[-1] = i
-        else:
-            kept.append(i)
-    return x[kept], y[kept]

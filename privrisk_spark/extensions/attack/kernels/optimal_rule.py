@@ -91,8 +91,8 @@ def optimal_rule(
     weights : ndarray of float64, shape (n,)
         Of patterns, in bits; finite.
     of_links, of_others : ndarray of float64, shape (n,)
-        Probability of each pattern among pairs of one person, and among the others; of sum 1. Those of all patterns
-        (:meth:`LinkageModel.probabilities`), or of the observed ones (:meth:`LinkageModel.expected`).
+        Probability of each pattern among pairs of one person, and among the others; of sum 1. Those of all patterns,
+        or of the observed ones (:meth:`LinkageModel.expected`).
     false_links, false_non_links : float
         Greatest rates of error, in [0, 1].
     coins : bool

@@ -55,35 +55,20 @@ class Gains:
     own: FloatArray
     runs: SensitiveRuns
 
-    def suspected(self, factor: float) -> Found:
-        """People in whose class some value has a gain above a factor, whether it is theirs or not.
-
-        Parameters
-        ----------
-        factor : float
-            Finite, at least 1. A gain that equals it is not above it.
-
-        Raises
-        ------
-        InputError
-            If it is not so.
-        """
-        return found(_above(self.greatest, factor), self.people)
-
     def exposed(self, factor: float, truth: SensitiveRuns | None = None) -> Found:
         """People whose own value has a gain above a factor.
 
         Parameters
         ----------
         factor : float
-            As for :meth:`suspected`.
+            Finite, at least 1. A gain that equals it is not above it.
         truth : SensitiveRuns, optional
             What the people hold who are looked for in each class; the members themselves if not given.
 
         Raises
         ------
         InputError
-            As :meth:`suspected`, or if there are not as many classes.
+            If the factor is not so, or if there are not as many classes.
         """
         those, above = self.runs if truth is None else truth, _above(self.own, factor)
         return found(at_values(those, self.runs, above), those.count)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark import __version__
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import InputError, RefusedError
@@ -60,6 +59,7 @@ from privrisk_spark.runs.progress import Progress, write_status
 from privrisk_spark.stages.assessing.attack import Groups, planned
 from privrisk_spark.storage.directories import make, move
 from privrisk_spark.tables.sources import files_only_spark_knows
+from privrisk_spark.version import __version__
 
 READ = ("table", "attack")
 """Parts of a policy that name the tables that are read."""

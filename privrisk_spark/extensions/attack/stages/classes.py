@@ -15,7 +15,6 @@ from privrisk_spark.engine.batches import Batches, in_chunks
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.errors import InputError, InternalError
-from privrisk_spark.extensions.attack.kernels.inference import consistent_values
 from privrisk_spark.extensions.attack.kernels.minimality import Parts
 from privrisk_spark.extensions.attack.stages.protected import Tuples
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -191,41 +190,6 @@ def _chosen(classes: SensitiveClasses, places: LongArray) -> SensitiveClasses:
     kept[places] = True
     tuples = Tuples(classes.tuples.nodes[places], classes.tuples.rows[places])
     return SensitiveClasses(tuples, tuple(runs.where(kept) for runs in classes.held))
-
-
-def candidates(
-    known: Tuples, shown: SensitiveClasses, hierarchies: Sequence[Hierarchy], *, key: str
-) -> tuple[BoolArray, tuple[SensitiveRuns, ...]]:
-    """Values of all rows that are consistent with what is known, where the rows of a table overlap.
-
-    Parameters
-    ----------
-    known : Tuples
-        Of people: leaves, or roots where a value is missing, which is consistent with suppressed cells alone.
-    shown : SensitiveClasses
-        Of the protected table, in rows.
-    hierarchies : sequence of k Hierarchy
-    key : str
-        Of the policy, for messages.
-
-    Returns
-    -------
-    there : ndarray of bool, shape (p,)
-        Whether any row is consistent with each.
-    held : tuple of SensitiveRuns
-        Of each sensitive column, of those that are there.
-
-    Raises
-    ------
-    InputError
-        If something is known coarsely, or too many pairs are consistent.
-    """
-    return consistent_values(
-        [tree.named[tree.ancestor] for tree in hierarchies],  # as a reader of labels sees them
-        _leaf_codes(known.nodes, hierarchies, key),
-        shown.tuples.nodes,
-        shown.held,
-    )
 
 
 def _leaf_codes(nodes: IntArray, hierarchies: Sequence[Hierarchy], key: str) -> IntArray:

@@ -471,27 +471,3 @@ def weighted(amount: LongArray, weight: int) -> LongArray:
     weight_high, weight_low = weight >> half, weight & ((1 << half) - 1)
     found: LongArray = high * weight_high + (high * weight_low >> half) + (low * weight_high >> half)
     return found
-
-
-def expected_trust(values: FloatArray, starts: LongArray, trust: scipy.sparse.csr_array) -> FloatArray:
-    """``Σ_j K_vj T_uj`` of pairs (u, v).
-
-    Parameters
-    ----------
-    values : ndarray of float64, shape (n, b)
-        Of :class:`Spread`.
-    starts : ndarray of int64, shape (n_pairs,)
-        Column of each pair's v.
-    trust : csr_array of float64, shape (n_pairs, n)
-        ``T_u·`` of each pair's u, or any function of it.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_pairs,)
-        Off by at most ``Spread.error`` times the largest absolute value of the pair's row. Times ``Φ_u(x)`` it is F12's
-        R, which *rises* with trust: give ``f(T)`` (:mod:`~privrisk_spark.extensions.network.kernels.trust`) for a
-        risk that falls.
-    """
-    pair = np.repeat(np.arange(trust.shape[0]), np.diff(trust.indptr))
-    terms = trust.data * values[trust.indices, starts[pair]]
-    return np.bincount(pair, weights=terms, minlength=trust.shape[0]).astype(np.float64)

@@ -163,25 +163,6 @@ class Graph:
         return _common(starts[left], ends[left], self.indices, told[right], until[right], to.indices)
 
 
-def common_of_lists(
-    left_first: LongArray, left_friends: IntArray, right_first: LongArray, right_friends: IntArray
-) -> tuple[LongArray, IntArray]:
-    """List what two ascending lists have in common, for pairs of lists; for tasks that hold no whole graph.
-
-    Parameters
-    ----------
-    left_first, right_first : ndarray of int64, shape (n_pairs + 1,)
-    left_friends, right_friends : ndarray of int32
-        Ascending within each list.
-
-    Returns
-    -------
-    first : ndarray of int64, shape (n_pairs + 1,)
-    friends : ndarray of int32, shape (total,)
-    """
-    return _common(left_first[:-1], left_first[1:], left_friends, right_first[:-1], right_first[1:], right_friends)
-
-
 def _common(
     left_start: LongArray,
     left_end: LongArray,

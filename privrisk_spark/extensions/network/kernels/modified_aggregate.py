@@ -16,7 +16,6 @@ user's value covers the friend's.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -26,7 +25,7 @@ from privrisk_spark.errors import InputError, InternalError
 from privrisk_spark.extensions.network.kernels.level_boxes import bound, corner_boxes, loses, shrink
 from privrisk_spark.extensions.network.kernels.level_search import search_pairs, started
 from privrisk_spark.extensions.network.kernels.pair_lattice import Best, Pair, count, offer, pair_of, total
-from privrisk_spark.kernels.arrays import BoolArray, FloatArray, IntArray, LevelArray, LongArray
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LevelArray, LongArray
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.search.closure import Box, CutExponent, best_in_box
 
@@ -280,59 +279,3 @@ def _box_of(pair: Pair) -> Box:
         weight=0.0,
         utility=0.0,
     )
-
-
-def rejected(pairs: Pairs, levels: LevelArray) -> BoolArray:
-    """Whether nothing is shown: all attributes are at their heights.
-
-    Parameters
-    ----------
-    pairs : Pairs
-    levels : ndarray of int8, shape (n, k)
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-    """
-    nothing: BoolArray = (levels == pairs.heights).all(axis=1)
-    return nothing
-
-
-def agreements_of(
-    ancestors: Sequence[IntArray], owners: IntArray, first: LongArray, friends: IntArray
-) -> tuple[LevelArray, LevelArray]:
-    """Heights of owners' attributes, and the levels at which friends agree with them.
-
-    Parameters
-    ----------
-    ancestors : sequence of k ndarrays of int32, shape (n_codes_i, h_i + 1)
-        Node of each code at each level, as :func:`privrisk_spark.kernels.lattice.levels.counted_from_root` has them;
-        the last is the root.
-    owners : ndarray of int32, shape (n, k)
-        Codes; negative where the owner has no value.
-    first : ndarray of int64, shape (n + 1,)
-        Friends of pair p are the rows ``first[p]:first[p + 1]``.
-    friends : ndarray of int32, shape (n_friends, k)
-        Codes; negative where the friend has no value, who then agrees at the root alone.
-
-    Returns
-    -------
-    heights : ndarray of int8, shape (n, k)
-        0 where the owner has no value.
-    agreements : ndarray of int8, shape (n_friends, k)
-        Of :class:`Pairs`.
-    """
-    heights = np.zeros(owners.shape, dtype=np.int8)
-    agreements = np.zeros(friends.shape, dtype=np.int8)
-    owner = np.repeat(np.arange(len(owners)), np.diff(first))
-    for i, nodes in enumerate(ancestors):
-        height = nodes.shape[1] - 1
-        has = owners[:, i] >= 0
-        heights[has, i] = height
-        mine, theirs = owners[owner, i], friends[:, i]
-        both = np.flatnonzero((mine >= 0) & (theirs >= 0))
-        # Once two codes are at one node they stay together: the levels at which they are not come first.
-        apart = np.count_nonzero(nodes[mine[both]] != nodes[theirs[both]], axis=1)
-        agreements[both, i] = apart
-        agreements[(mine >= 0) & (theirs < 0), i] = height
-    return heights, agreements

@@ -38,8 +38,6 @@ from privrisk_spark.storage.parts import PartDirectory
 PAIRS_OF_A_TASK, LEAST_TASKS = 2**16, 16
 """Pairs whose reach is found by a task, about, and tasks if there are few pairs; does not change a result."""
 
-Slice = tuple[int, int, int]
-
 
 @dataclass(frozen=True)
 class StoredReach:

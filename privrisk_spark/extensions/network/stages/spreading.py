@@ -44,7 +44,6 @@ def _longs(*names: str) -> T.StructType:
 
 EDGES = _longs("user", "friend", "friends_degree")
 ASKED = _longs("v", "user", "degree")
-AMOUNTS = _longs("v", "user", "degree", "amount")
 FLOWS = _longs("v", "user", "degree", "kept", "to_each")
 TERMS = _longs("v", "user", "part")
 

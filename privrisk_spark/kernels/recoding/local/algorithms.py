@@ -24,9 +24,7 @@ __all__ = ["PARTITIONS", "LocalRecoding", "counting_persons"]
 class LocalRecoding(Protocol):
     """An algorithm."""
 
-    def __call__(
-        self, measured: Measured, k: int, also: Sequence[Condition] = (), *, ordered: Sequence[bool] | None = None
-    ) -> Partition:
+    def __call__(self, measured: Measured, k: int, also: Sequence[Condition] = ()) -> Partition:
         """Recode a table.
 
         Parameters
@@ -36,8 +34,6 @@ class LocalRecoding(Protocol):
             Rows of every class, at least 1.
         also : sequence of Condition
             What every class must meet besides.
-        ordered : sequence of k bool, optional
-            Attributes whose values have an order that means something; an algorithm may make no use of it.
         """
         ...
 

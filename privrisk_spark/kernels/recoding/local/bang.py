@@ -26,7 +26,7 @@ import numpy as np
 
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
-from privrisk_spark.kernels.recoding.local.order import LeafOrder, first_regions, leaf_orders, one_each
+from privrisk_spark.kernels.recoding.local.order import LeafOrder, first_regions, leaf_orders
 from privrisk_spark.kernels.recoding.local.partition import Asked, Partition, joined, published
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition
@@ -57,9 +57,7 @@ def grids(orders: Sequence[LeafOrder], places: Sequence[IntArray], rows: LongArr
         yield tuple(levels)
 
 
-def bang(
-    measured: Measured, k: int, also: Sequence[Condition] = (), *, ordered: Sequence[bool] | None = None
-) -> Partition:
+def bang(measured: Measured, k: int, also: Sequence[Condition] = ()) -> Partition:
     """Recode a table by the regions of a nested grid.
 
     Parameters
@@ -69,16 +67,13 @@ def bang(
         Rows of every class, at least 1.
     also : sequence of Condition
         What every class must meet besides.
-    ordered : sequence of k bool, optional
-        Not looked at.
 
     Raises
     ------
     InputError
-        If k is below 1, or there is not one ``ordered`` per attribute.
+        If k is below 1.
     """
     asked, table, orders = Asked(k, tuple(also)), measured.table, leaf_orders(measured)
-    one_each(ordered, len(orders))
     places = [order.place[table.vectors[:, i]] for i, order in enumerate(orders)]
     group, n_groups = np.full(len(table.vectors), -1, dtype=np.int64), 0
     region, _ = first_regions(orders, places)

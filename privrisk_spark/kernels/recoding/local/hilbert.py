@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
-from privrisk_spark.kernels.recoding.local.order import LeafOrder, first_regions, leaf_orders, one_each
+from privrisk_spark.kernels.recoding.local.order import LeafOrder, first_regions, leaf_orders
 from privrisk_spark.kernels.recoding.local.partition import Asked, Partition, joined, published
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition
@@ -99,9 +99,7 @@ class _Line:
     first: LongArray
 
 
-def hilbert(
-    measured: Measured, k: int, also: Sequence[Condition] = (), *, ordered: Sequence[bool] | None = None
-) -> Partition:
+def hilbert(measured: Measured, k: int, also: Sequence[Condition] = ()) -> Partition:
     """Recode a table by runs of a Hilbert curve.
 
     Parameters
@@ -111,16 +109,13 @@ def hilbert(
         Rows of every class, at least 1.
     also : sequence of Condition
         What every class must meet besides.
-    ordered : sequence of k bool, optional
-        Not looked at.
 
     Raises
     ------
     InputError
-        If k is below 1, or there is not one ``ordered`` per attribute.
+        If k is below 1.
     """
     asked, table, orders = Asked(k, tuple(also)), measured.table, leaf_orders(measured)
-    one_each(ordered, len(orders))
     places = [order.place[table.vectors[:, i]] for i, order in enumerate(orders)]
     region, _ = first_regions(orders, places)
     if not len(region):

@@ -18,7 +18,7 @@ import numpy as np
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import LongArray
-from privrisk_spark.kernels.recoding.local.order import first_regions, leaf_orders, one_each
+from privrisk_spark.kernels.recoding.local.order import first_regions, leaf_orders
 from privrisk_spark.kernels.recoding.local.partition import Asked, Partition, published
 from privrisk_spark.kernels.recoding.metrics import Measured
 from privrisk_spark.kernels.recoding.problem import Condition
@@ -26,9 +26,7 @@ from privrisk_spark.kernels.recoding.problem import Condition
 __all__ = ["mondrian_relaxed"]
 
 
-def mondrian_relaxed(
-    measured: Measured, k: int, also: Sequence[Condition] = (), *, ordered: Sequence[bool] | None = None
-) -> Partition:
+def mondrian_relaxed(measured: Measured, k: int, also: Sequence[Condition] = ()) -> Partition:
     """Recode a table by relaxed Mondrian.
 
     Parameters
@@ -38,16 +36,13 @@ def mondrian_relaxed(
         Rows of every class, at least 1.
     also : sequence of Condition
         None.
-    ordered : sequence of k bool, optional
-        Not looked at.
 
     Raises
     ------
     InputError
-        If k is below 1, there is not one ``ordered`` per attribute, or anything is asked beside k.
+        If k is below 1, or there are further conditions.
     """
     asked, table, orders = Asked(k, tuple(also)), measured.table, leaf_orders(measured)
-    one_each(ordered, len(orders))
     if asked.also:
         raise InputError(
             f"Relaxed Mondrian cannot promise '{asked.also[0].name}': it divides the rows of a record and does not "

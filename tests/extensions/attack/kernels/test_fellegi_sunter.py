@@ -171,7 +171,7 @@ def test_weights_by_hand() -> None:
 
 
 def test_probabilities_of_all_patterns() -> None:
-    code, m, u = TRUE.probabilities()
+    code, m, u = naive_probabilistic.every_pattern(TRUE)
     assert (m.sum(), u.sum()) == (pytest.approx(1), pytest.approx(1))
     for number, one, other in zip(code.tolist(), m, u, strict=True):
         pattern = tuple(PatternCounts((*TRUE.levels,), (number,), (1,)).digits[0].tolist())

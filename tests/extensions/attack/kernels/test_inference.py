@@ -5,26 +5,21 @@ from collections import Counter
 import naive_attribute_attacks as naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import several_hierarchies
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.extensions.attack.kernels.background import certain_if_told
 from privrisk_spark.extensions.attack.kernels.inference import (
     Inferred,
     at_values,
-    candidate_values,
     certain_for_others,
-    consistent_values,
     guessed,
     marginal_guess,
     of_known_values,
     without_own_row,
 )
-from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.classes.classes import Classes
-from privrisk_spark.kernels.classes.consistency import ConsistencyGraph
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 
 CLASSES = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=7), min_size=1, max_size=6)
@@ -218,73 +213,3 @@ def test_no_class() -> None:
     assert len(marginal_guess(runs, np.array([1]))) == 0
     with pytest.raises(InputError, match="looked for in 1 classes"):
         guessed(runs, runs_of([[0]]))
-
-
-@given(CLASSES, st.data())
-def test_candidates_are_added_up(classes: list[list[int]], data: st.DataObject) -> None:
-    n = data.draw(st.integers(0, 5))
-    near = [sorted(data.draw(st.sets(st.integers(0, len(classes) - 1)))) for _ in range(n)]
-    rows = np.array([len(members) for members in classes])
-    start = np.cumsum([0, *map(len, near)]).astype(np.int64)
-    graph = ConsistencyGraph(
-        start, np.array([c for of in near for c in of], dtype=np.int32), np.ones(n, dtype=np.int64), rows
-    )
-    there, found = candidate_values(graph, runs_of(classes))
-    assert there.tolist() == [bool(of) for of in near]
-    expected = [[value for c in of for value in classes[c]] for of in near if of]
-    told = [
-        dict(zip(found.value[a:b].tolist(), found.count[a:b].tolist(), strict=True))
-        for a, b in zip(found.class_start[:-1], found.class_start[1:], strict=True)
-    ]
-    assert told == [dict(Counter(members)) for members in expected]
-
-
-@given(several_hierarchies(), st.data(), st.integers(1, 30))
-@settings(deadline=None)
-def test_candidates_are_the_rows_that_cover_what_is_known(
-    trees: list[Hierarchy], data: st.DataObject, edges: int
-) -> None:
-    """Pair by pair, however many pairs are looked at together."""
-    one = st.tuples(*(st.integers(0, tree.n_leaves) for tree in trees))
-    known = data.draw(st.lists(one, max_size=6, unique=True))
-    node = st.tuples(*(st.integers(0, tree.n_nodes - 1) for tree in trees))
-    released = data.draw(st.lists(node, min_size=1, max_size=8, unique=True))
-    classes = [data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=3)) for _ in released]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("privrisk_spark.extensions.attack.kernels.inference.MOST_EDGES", edges)
-        there, (found,) = consistent_values(
-            [tree.ancestor for tree in trees],
-            np.array(known, dtype=np.int32).reshape(len(known), len(trees)),
-            np.array(released, dtype=np.int32),
-            [runs_of(classes)],
-        )
-
-    def covers(cell: tuple[int, ...], codes: tuple[int, ...]) -> bool:
-        paths = [tree.ancestor[code] for tree, code in zip(trees, codes, strict=True)]
-        return all(n in path for n, path in zip(cell, paths, strict=True))
-
-    rows = list(zip(released, classes, strict=True))
-    near = [[value for cell, of in rows if covers(cell, mine) for value in of] for mine in known]
-    assert there.tolist() == [bool(of) for of in near]
-    expected = runs_of([of for of in near if of])
-    for name in ("class_start", "value", "count"):
-        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
-
-
-def test_chunks_of_candidates_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = np.random.default_rng(3)
-    runs = runs_of(generator.integers(0, 9, (20, 12)).tolist())
-    near = np.array([np.sort(generator.permutation(20)[:6]) for _ in range(30)], dtype=np.int32)
-    graph = ConsistencyGraph(np.arange(31) * 6, near.reshape(-1), np.ones(30, dtype=np.int64), np.full(20, 12))
-    whole = candidate_values(graph, runs)[1]
-    monkeypatch.setattr("privrisk_spark.extensions.attack.kernels.inference._MOST_AT_ONCE", 50)
-    parts = candidate_values(graph, runs)[1]
-    assert whole.class_start.tolist() == parts.class_start.tolist()
-    assert whole.count.tolist() == parts.count.tolist()
-
-
-def test_candidates_of_other_records_are_refused() -> None:
-    graph = ConsistencyGraph(np.array([0, 1]), np.array([0], dtype=np.int32), np.array([1]), np.array([1]))
-    for runs in (runs_of([[0], [1]]), runs_of([[0]], [1])):
-        with pytest.raises(InputError, match="every released record"):
-            candidate_values(graph, runs)

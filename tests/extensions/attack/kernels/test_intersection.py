@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.extensions.attack.kernels.individuals import Together
-from privrisk_spark.extensions.attack.kernels.intersection import common_class_sizes, intersected
+from privrisk_spark.extensions.attack.kernels.intersection import intersected
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 
@@ -162,26 +162,6 @@ def test_who_has_no_value_has_none_of_a_neighbour() -> None:
     """The last value of one class is not that of somebody without a value in the next one."""
     (left,) = intersected(*given_to([[[0, 1], [0, 0]]], [((0,), 1, 1), ((1,), -1, 1)]))
     assert left.holds.tolist() == [True, False]
-
-
-def test_nine_patients_of_the_docs() -> None:
-    """docs/history.md: by city on Monday and by age on Tuesday; three of nine are alone in both."""
-    monday = [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    tuesday = [0, 0, 1, 2, 2, 3, 2, 3, 3]
-    sizes = common_class_sizes(np.column_stack([monday, tuesday]), np.ones(9, dtype=np.int64))
-    assert sizes[:, 0].tolist() == [3] * 9
-    assert sizes[:, 1].tolist() == [2, 2, 1, 2, 2, 1, 1, 2, 2]
-
-
-@given(histories())
-def test_common_classes_by_counting(drawn: tuple[list[list[list[int]]], list[Group]]) -> None:
-    releases, groups = drawn
-    places, _, people = columns_of(groups, len(releases))
-    sizes = common_class_sizes(places, people)
-    for r in range(len(releases)):
-        for mine, (own, _, _) in zip(sizes[:, r], groups, strict=True):
-            assert mine == sum(n for other, _, n in groups if other[: r + 1] == own[: r + 1])
-    assert (np.diff(sizes, axis=1) <= 0).all()
 
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,9 +34,7 @@ def test_gains_are_those_of_shares(classes: list[list[int]], factor: float) -> N
     every = [[naive.gain(members, table, value) for value in sorted(set(table))] for members in classes]
     np.testing.assert_allclose(found.greatest, [float(max(of)) for of in every], atol=1e-12)
     np.testing.assert_allclose(found.least, [float(min(of)) for of in every], atol=1e-12)
-    suspected = sum(len(members) for members, of in zip(classes, every, strict=True) if max(of) > factor)
     exposed = sum(naive.gain(members, table, value) > factor for members in classes for value in members)
-    assert (found.suspected(factor).correct, found.suspected(factor).tried) == (suspected, len(table))
     assert (found.exposed(factor).correct, found.exposed(factor).tried) == (exposed, len(table))
 
 
@@ -57,9 +55,8 @@ def test_one_percent_that_becomes_a_half_and_nearly_all() -> None:
     )
     found = gains(runs, TableDistribution(np.array([9900, 100])))
     np.testing.assert_allclose(found.greatest[:2], [50, 98], atol=1e-9)
-    assert found.suspected(49.0).correct == 100
-    assert found.suspected(50.0).correct == 50  # what equals the factor is not above it
     assert found.exposed(49.0).correct == 25 + 49
+    assert found.exposed(50.0).correct == 49  # a gain equal to the factor is not above it
     assert found.least[0] == pytest.approx(0.5 / 0.99, abs=1e-12)
 
 
@@ -88,7 +85,7 @@ def test_groups_are_values_renamed(classes: list[list[int]], group: list[int]) -
 def test_what_cannot_be_compared_is_refused() -> None:
     runs = runs_of([[0, 1], [1]])
     with pytest.raises(InputError, match="of at least 1"):
-        gains(runs, TableDistribution(np.array([1, 2]))).suspected(0.5)
+        gains(runs, TableDistribution(np.array([1, 2]))).exposed(0.5)
     with pytest.raises(InputError, match="more often than the whole table"):
         gains(runs, TableDistribution(np.array([1, 0])))
     with pytest.raises(InputError, match="1 value codes"):
@@ -98,5 +95,5 @@ def test_what_cannot_be_compared_is_refused() -> None:
         similar(persons, np.array([0, 0], dtype=np.int32))
     (nothing,) = Classes.none(1, 1).held
     found = gains(nothing, TableDistribution(np.array([1])))
-    assert len(found.least) == found.suspected(2.0).tried == found.exposed(2.0).tried == 0
+    assert len(found.least) == found.exposed(2.0).tried == 0
     assert similar(nothing, np.array([0], dtype=np.int32)).n_classes == 0

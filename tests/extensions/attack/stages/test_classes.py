@@ -18,7 +18,6 @@ from privrisk_spark.extensions.attack.kernels.transparency import exact_links
 from privrisk_spark.extensions.attack.stages.classes import (
     SensitiveClasses,
     beside_values,
-    candidates,
     collect_sensitive_classes,
     finer_parts,
     matched,
@@ -160,22 +159,6 @@ def test_people_beside_the_class_they_are_taken_for() -> None:
     found = guessed(theirs.held[0], mine.held[0])
     assert found.certain.tolist() == [0.5, 0]  # the one with asthma is taken for one with the flu, surely
     assert found.right.tolist() == [0.5, 0.5]
-
-
-def test_candidates_of_people_are_all_rows_that_cover_them() -> None:
-    known = Tuples(np.array([[ONE, ULM], [TWO, BONN], [ROOT, ULM]], dtype=np.int32), np.array([3, 1, 1]))
-    there, (found,) = candidates(known, SHOWN, [AGE, CITY], key="attack")
-    assert there.tolist() == [True, True, True]
-    assert [found.rows[i] for i in range(3)] == [5, 3, 2]
-    assert found.value.tolist() == [FLU, ASTHMA, MISSING, FLU, ASTHMA, MISSING, FLU, MISSING]
-    assert found.count.tolist() == [3, 1, 1, 1, 1, 1, 1, 1]
-    alone = classes_of({(HIGH, ULM): [FLU]})
-    there, (found,) = candidates(known, alone, [AGE, CITY], key="attack")
-    assert (there.any(), found.n_classes) == (False, 0)
-    for node in (LOW, HIGH):
-        coarse = Tuples(np.array([[node, ULM]], dtype=np.int32), np.array([1]))
-        with pytest.raises(InputError, match="attack: this attack takes values as they are"):
-            candidates(coarse, SHOWN, [AGE, CITY], key="attack")
 
 
 KNOWN = Tuples(

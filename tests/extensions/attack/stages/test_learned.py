@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +9,7 @@ import pytest
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
-from privrisk_spark.extensions.attack.kernels.learned.families import KINDS
+from privrisk_spark.extensions.attack.kernels.learned.families import Kind
 from privrisk_spark.extensions.attack.kernels.learned.fitting import Limits
 from privrisk_spark.extensions.attack.stages.distance import Comparison, store_file
 from privrisk_spark.extensions.attack.stages.learned import (
@@ -143,12 +143,12 @@ def fitted(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     sample = drawn(spark, 3)
     sample.held_out.own[0] = -1  # somebody the file lacks
     limits = Limits(rounds=2, ramps=1, nodes=20)
-    return collect_learned(scratch, stored, sample, KINDS, name="person", limits=limits)
+    return collect_learned(scratch, stored, sample, get_args(Kind), name="person", limits=limits)
 
 
 def test_distances_are_learned_one_a_task(fitted: Any) -> None:
     """Of every kind, in order; whoever is not in the file is tried and not found; and half of each row is there."""
-    assert [one.learned.kind for one in fitted] == list(KINDS)
+    assert [one.learned.kind for one in fitted] == list(get_args(Kind))
     for one in fitted:
         assert (one.training.tried, one.held_out.tried) == (60, 40)
         assert one.training_standard.correct == pytest.approx(one.learned.standard, abs=1e-9)

@@ -10,7 +10,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.errors import InputError
-from privrisk_spark.extensions.attack.kernels.intersection import common_class_sizes
 from privrisk_spark.extensions.attack.kernels.membership import membership
 from privrisk_spark.extensions.attack.stages.presence import (
     PLACED,
@@ -60,7 +59,6 @@ def test_people_by_their_classes(spark: Any, tmp_path: Any, parts: int) -> None:
     assert found.places.tolist() == [[-1, -1], [-1, -1], [0, 0], [0, 1], [1, -1]]
     assert found.own.tolist() == [0, 2, 0, 1, 0]
     assert found.people.tolist() == [1, 2, 1, 1, 1]
-    assert common_class_sizes(found.places, found.people).tolist() == [[3, 3], [3, 3], [2, 1], [2, 1], [1, 1]]
     alone = collect_histories(people, [], "s0", most=9, key="table")
     assert (alone.places.shape, alone.people.tolist()) == ((3, 0), [3, 1, 2])
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from networks import NETWORKS, graph_of
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.extensions.network.kernels.graph import Graph, common_of_lists
+from privrisk_spark.extensions.network.kernels.graph import Graph, _common
 
 
 def dense(graph: Graph) -> np.ndarray:
@@ -85,7 +85,8 @@ def test_lists_of_very_different_lengths(pairs) -> None:
         for end in (0, 1):
             first = np.cumsum([0, *(len(side[end]) for side in sides)])
             lists += [first, np.array([x for side in sides for x in sorted(side[end])], dtype=np.int32)]
-        first, common = common_of_lists(*lists)
+        (left, of_left, right, of_right) = lists
+        first, common = _common(left[:-1], left[1:], of_left, right[:-1], right[1:], of_right)
         found = [common[a:b].tolist() for a, b in itertools.pairwise(first)]
         assert found == [sorted(a & b) for a, b in wide]
 

@@ -16,9 +16,7 @@ from privrisk_spark.extensions.network.kernels.level_boxes import bound, corner_
 from privrisk_spark.extensions.network.kernels.modified_aggregate import (
     Pairs,
     Shown,
-    agreements_of,
     modified_aggregate,
-    rejected,
 )
 from privrisk_spark.extensions.network.kernels.pair_lattice import count, counts_around, pair_of, total, value
 from privrisk_spark.kernels.search.aggregate import aggregate
@@ -178,7 +176,6 @@ def test_the_example_of_the_aggregate_model(kappa, trade_off, zero_phi, levels, 
     assert tuple(found.levels[0].tolist()) == levels
     assert found.objective[0] == pytest.approx(best)
     assert found.proved[0]
-    assert rejected(EXAMPLE, found.levels)[0] == (levels == (2, 2, 1))
 
 
 def test_proposition_7_5_1_fails_for_any_at_one_friend() -> None:
@@ -356,16 +353,6 @@ def test_bounds_hold_and_what_is_cut_off_a_box_holds_nothing_better(pairs: Pairs
 def figure(pair, levels: np.ndarray, base: float) -> float:
     sensitivity = base + total(pair.weights, levels)
     return value(pair, float(count(pair, levels)), sensitivity, total(pair.utilities, levels))
-
-
-def test_agreements_are_levels_of_common_ancestors() -> None:
-    """A tree of height 2: a, b below A; c below C. No value of the owner, and none of a friend."""
-    nodes = np.array([[0, 3, 5], [1, 3, 5], [2, 4, 5]], dtype=np.int32)
-    owners = np.array([[0], [-1]], dtype=np.int32)
-    friends = np.array([[0], [1], [2], [-1], [1]], dtype=np.int32)
-    heights, agreements = agreements_of([nodes], owners, np.array([0, 4, 5]), friends)
-    assert heights.tolist() == [[2], [0]]
-    assert agreements.tolist() == [[0], [1], [2], [2], [0]]
 
 
 def test_parameters_out_of_range_are_refused() -> None:

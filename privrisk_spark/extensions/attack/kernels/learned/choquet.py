@@ -24,7 +24,7 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.extensions.attack.kernels.learned.aggregates import TOLERANCE, sorted_columns
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 
-__all__ = ["MOST_ATTRIBUTES", "ChoquetIntegral", "additive", "interactions", "moebius", "shapley", "symmetric"]
+__all__ = ["MOST_ATTRIBUTES", "ChoquetIntegral", "shapley"]
 
 MOST_ATTRIBUTES = 8
 """With more, a measure has too many values to be learned."""
@@ -52,27 +52,6 @@ def _sizes(n: int) -> LongArray:
     return np.array([int(one).bit_count() for one in range(2**n)], dtype=np.int64)
 
 
-def moebius(measure: FloatArray) -> FloatArray:
-    """Möbius transform ``m(A) = Σ_{B ⊆ A} (-1)^(|A| - |B|) μ(B)``: what each set adds to the sets inside it.
-
-    Choquet's integral is ``Σ_A m(A) min_{i ∈ A} d_i``.
-
-    Parameters
-    ----------
-    measure : ndarray of float64, shape (2^n,)
-
-    Returns
-    -------
-    ndarray of float64, shape (2^n,)
-    """
-    found = measure.astype(np.float64, copy=True)
-    sets = np.arange(len(measure))
-    for i in range(_attributes(measure)):
-        inside = sets[sets >> i & 1 == 1]
-        found[inside] -= found[inside ^ 1 << i]
-    return found
-
-
 def shapley(measure: FloatArray) -> FloatArray:
     """Mean gain by each attribute over all orders in which the attributes may join (Shapley 1953).
 
@@ -92,60 +71,6 @@ def shapley(measure: FloatArray) -> FloatArray:
         without = sets[sets >> i & 1 == 0]
         orders = np.array([1.0 / (n * comb(n - 1, size)) for size in range(n)])
         found[i] = (orders[sizes[without]] * (measure[without | 1 << i] - measure[without])).sum()
-    return found
-
-
-def interactions(measure: FloatArray) -> FloatArray:
-    """Interaction of each two attributes: mean gain of having both over having either (Grabisch 1997).
-
-    Parameters
-    ----------
-    measure : ndarray of float64, shape (2^n,)
-
-    Returns
-    -------
-    ndarray of float64, shape (n, n)
-        In [-1, 1], symmetric, 0 on the diagonal. Below 0 the two say the same; above, they count together.
-    """
-    n = _attributes(measure)
-    added, sets, sizes = moebius(measure), np.arange(2**n), _sizes(n)
-    found = np.zeros((n, n))
-    for i in range(n):
-        for j in range(i):
-            both = sets[(sets >> i & 1 == 1) & (sets >> j & 1 == 1)]
-            found[i, j] = found[j, i] = (added[both] / (sizes[both] - 1)).sum()
-    return found
-
-
-def additive(weights: FloatArray) -> FloatArray:
-    """Measure whose integral is the weighted mean: ``μ(A) = Σ_{i ∈ A} p_i``.
-
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (n,)
-        At least 0 and of sum 1.
-    """
-    found = np.zeros(2 ** len(weights))
-    for i, weight in enumerate(weights):
-        found[np.arange(len(found)) >> i & 1 == 1] += weight
-    return _ended(found)
-
-
-def symmetric(weights: FloatArray) -> FloatArray:
-    """Measure whose integral is the ordered weighted average: ``μ(A) = w_1 + … + w_|A|``.
-
-    Parameters
-    ----------
-    weights : ndarray of float64, shape (n,)
-        At least 0 and of sum 1, that of the greatest difference first.
-    """
-    return _ended(np.concatenate([[0.0], np.cumsum(weights)])[_sizes(len(weights))])
-
-
-def _ended(measure: FloatArray) -> FloatArray:
-    """What rounding leaves of the greatest measure is 1."""
-    found = np.minimum(measure, 1.0)
-    found[-1] = 1.0
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import scipy
@@ -26,12 +26,10 @@ from privrisk_spark.extensions.attack.kernels.learned.aggregates import (
 from privrisk_spark.extensions.attack.kernels.learned.choquet import MOST_ATTRIBUTES, ChoquetIntegral, ascending
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 
-__all__ = ["KINDS", "Family", "Kind", "aggregate_from", "family_of"]
+__all__ = ["Family", "Kind", "aggregate_from", "family_of"]
 
 Kind = Literal["weighted_mean", "ordered_weighted_average", "bilinear", "choquet"]
 """Distances that can be learned."""
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Family(Protocol):

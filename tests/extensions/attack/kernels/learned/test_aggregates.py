@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import naive_learned
 import numpy as np
@@ -18,12 +19,12 @@ from privrisk_spark.extensions.attack.kernels.learned.aggregates import (
     onto_simplex,
     sorted_columns,
 )
-from privrisk_spark.extensions.attack.kernels.learned.choquet import ChoquetIntegral, additive, symmetric
-from privrisk_spark.extensions.attack.kernels.learned.families import KINDS, Kind, aggregate_from
+from privrisk_spark.extensions.attack.kernels.learned.choquet import ChoquetIntegral
+from privrisk_spark.extensions.attack.kernels.learned.families import Kind, aggregate_from
 
 # ----------------------------------------------------------------------------------- what every distance must be
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", get_args(Kind))
 
 
 @st.composite
@@ -115,8 +116,15 @@ def test_a_distance_is_read_as_it_was_written(kind: Kind, data: st.DataObject) -
 def test_special_cases(drawn: tuple[np.ndarray, np.ndarray]) -> None:
     of, vector = drawn
     mean, ordered = WeightedMean(of).distance(vector), OrderedWeightedAverage(of).distance(vector)
-    assert ChoquetIntegral(additive(of)).distance(vector) == pytest.approx(float(mean), abs=1e-12)
-    assert ChoquetIntegral(symmetric(of)).distance(vector) == pytest.approx(float(ordered), abs=1e-12)
+    sets = [[i for i in range(len(of)) if number >> i & 1] for number in range(2 ** len(of))]
+    additive, symmetric = (
+        np.array([part.sum() for part in parts])
+        for parts in ([of[members] for members in sets], [of[: len(members)] for members in sets])
+    )
+    for measure, expected in ((additive, mean), (symmetric, ordered)):
+        measure[-1] = 1.0
+        one = ChoquetIntegral(np.minimum(measure, 1.0))
+        assert one.distance(vector) == pytest.approx(float(expected), abs=1e-12)
     # Of roots, a diagonal form is the weighted mean of squares.
     assert Bilinear(np.diag(of)).distance(vector) == pytest.approx(float(mean), abs=1e-12)
 
