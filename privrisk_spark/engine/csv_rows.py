@@ -17,7 +17,6 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.csv_values import LONGEST_LINE, CsvParser, find_csv_records
-from privrisk_spark.engine.object_files import in_object_store, named_columns, object_files, object_partitions
 from privrisk_spark.engine.partitions import repeated
 from privrisk_spark.engine.source_files import local_files, local_line_files, refuse_unread
 from privrisk_spark.errors import SchemaError
@@ -51,6 +50,8 @@ def is_csv_by_tasks(table: Table) -> bool:
     """
     if table.catalog is not None or table.format.lower() != "csv":
         return False
+    from privrisk_spark.engine.object_files import in_object_store
+
     return local_files(table) is not None or in_object_store(table)
 
 
@@ -191,6 +192,8 @@ def collect_csv_damage(spark: SparkSession, table: Table, *, key: str) -> CsvDam
 
 
 def _find_layout(table: Table, key: str) -> _Layout:
+    from privrisk_spark.engine.object_files import named_columns, object_files, object_partitions
+
     files: Sequence[LineFile] = local_line_files(table) or object_files(table, key=key)
     where = f"{key}.path: '{files[0].root}'"
     refuse_unread(files, where)

@@ -29,7 +29,6 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import PySparkException
 
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.engine.kept_rows import write_to_memory
 from privrisk_spark.errors import BusyError, ConfigError, Fault, listing
 
 if TYPE_CHECKING:
@@ -219,6 +218,8 @@ def fixed(table: DataFrame) -> DataFrame:
                 )
             _CHANGED.wait_for(lambda: not held.runs)
             held.computing += 1
+        from privrisk_spark.engine.kept_rows import write_to_memory
+
         try:
             if "spark.sql.caseSensitive" in own:
                 _refuse_twins(table)

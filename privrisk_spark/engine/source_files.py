@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.engine.object_files import in_object_store, object_files
 from privrisk_spark.engine.parquet_types import read_footer
 from privrisk_spark.errors import MissingError, SchemaError, listing
 from privrisk_spark.policy.csv_dialect import parse_csv_dialect
@@ -266,6 +265,8 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
     if table.pinned is not None:
         read = len(table.pinned.files)  # footers were held against the log when the version was opened
         return FilesRead(expected=read, processed=read, rows=table.pinned.rows, version=table.pinned.described())
+    from privrisk_spark.engine.object_files import in_object_store, object_files
+
     if in_object_store(table):
         held = object_files(table, key=key)
         parquet = table.format.lower() == "parquet"
@@ -359,6 +360,8 @@ def refuse_others(read: FilesRead, files: Collection[str], *, table: Table, key:
     SchemaError
         With both numbers, or the file.
     """
+    from privrisk_spark.engine.object_files import in_object_store
+
     if in_object_store(table):
         return  # tasks read what was listed
     if any(urlparse(uri).scheme != "file" for uri in files):

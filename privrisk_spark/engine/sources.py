@@ -24,7 +24,6 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches, find_batches
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.engine.lake_tables import lake_tasks
 from privrisk_spark.engine.number_texts import INEXACT, SPELLED, as_double, equal_texts, number_text
 from privrisk_spark.engine.object_files import in_object_store, object_files, object_partitions
 from privrisk_spark.engine.parquet_types import read_footer
@@ -139,6 +138,8 @@ def scan(
     if table is not None and not more and _read_by_files(frame, wanted):
         spark, schema, size = frame.sparkSession, frame.schema, rows_per_task or ROWS_PER_TASK
         by_tasks = _ready_in_tasks(frame, wanted)
+        from privrisk_spark.engine.lake_tables import lake_tasks
+
         files = lake_tasks(table.pinned, size) if table.pinned is not None else _plain_files(table, frame, wanted, size)
         if files is not None and by_tasks:
             return batches_of(spark, schema, files, wanted)

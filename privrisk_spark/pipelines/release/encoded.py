@@ -17,8 +17,6 @@ from privrisk_spark.stages.counting.dense_sorted import collect_counts
 from privrisk_spark.stages.publishing import contracts
 from privrisk_spark.stages.tables.encode import dictionary_rows
 from privrisk_spark.stages.tables.materialize import collect_materialized
-from privrisk_spark.stages.tables.naming_columns import collect_naming_columns, refuse_naming_columns
-from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +98,8 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
     if policy.guarantee.kind != "dp":
         warn_of_one_row(facts.rows)
 
+    from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
+
     def set_aside(name: str) -> int:
         """List the values outside a hierarchy in the vault; return how many there are."""
         directory, values = write_unknown_values(run.scratch, table, name, opened.hierarchies[name])
@@ -114,6 +114,8 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
     )
     contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
     if policy.guarantee.kind != "dp":  # there an error that depends on exact values would reveal a row
+        from privrisk_spark.stages.tables.naming_columns import collect_naming_columns, refuse_naming_columns
+
         found = collect_naming_columns(read.encoded, policy, opened.hierarchies, rows=facts.rows)
         refuse_naming_columns(found)
     return Encoded(read.encoded, facts, tuple(checks), opened.files)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from privrisk_spark.errors import Fault, listing, nearest
-from privrisk_spark.kernels.measures.catalogue import CATALOGUE
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import DictionaryColumn, Table
 from privrisk_spark.policy.masking import NUMERIC
@@ -107,6 +106,10 @@ def _of_masked(policy: Policy) -> bool:
 
 
 def _thresholds(policy: Policy) -> Iterator[Fault]:
+    if not policy.assess.thresholds:
+        return
+    from privrisk_spark.kernels.measures.catalogue import CATALOGUE
+
     bounded = [name for name, entry in CATALOGUE.items() if entry.safe is not None]
     for name in policy.assess.thresholds:
         if name not in bounded:

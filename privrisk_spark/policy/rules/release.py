@@ -19,10 +19,7 @@ from privrisk_spark.policy.guarantees import RiskGuarantee
 from privrisk_spark.policy.masking import MaskedGuarantee
 from privrisk_spark.policy.policy import Identifier, Insensitive, Policy, Sensitive, WeightColumn
 from privrisk_spark.policy.private import DpGuarantee, PublicDp
-from privrisk_spark.policy.rules.anonymity import impossible_anonymity
-from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
-from privrisk_spark.policy.rules.attacks import impossible_attack
 from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
 from privrisk_spark.policy.rules.history import impossible_history
 from privrisk_spark.policy.rules.masking import impossible_masking, impossible_masks
@@ -33,8 +30,6 @@ from privrisk_spark.policy.rules.places import (
     impossible_sources,
     impossible_targets,
 )
-from privrisk_spark.policy.rules.private import impossible_dp
-from privrisk_spark.policy.rules.sharing import impossible_sharing, weighed_columns
 from privrisk_spark.policy.sensitivity import (
     InteractionSensitivity,
     LinearSensitivity,
@@ -89,13 +84,19 @@ def _impossible_guarantee(policy: Policy) -> Iterable[Fault]:
         return
     yield from impossible_masks(policy)
     if isinstance(guarantee, DpGuarantee):
+        from privrisk_spark.policy.rules.private import impossible_dp
+
         for fault in impossible_dp(policy, guarantee):
             # A rule for another key is one of what may be published at all.
             other = not fault.path.startswith(("guarantee", "ledger"))
             yield replace(fault, guide="columns") if other else fault
     elif isinstance(guarantee, AsPublishedGuarantee):
+        from privrisk_spark.policy.rules.as_published import impossible_as_published
+
         yield from impossible_as_published(policy, guarantee)
     elif isinstance(guarantee, KAnonymityGuarantee):
+        from privrisk_spark.policy.rules.anonymity import impossible_anonymity
+
         yield from impossible_anonymity(policy, guarantee)
 
 
@@ -229,7 +230,11 @@ def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
         if not isinstance(policy.columns.get(name), WeightColumn):
             hint = "" if name in policy.columns else nearest(name, list(policy.columns))
             yield Fault(path, f"'{name}' must be mentioned under columns with the role 'weight'{hint}")
-    used = {*policy.weight_columns, policy.table.weight, *weighed_columns(policy).values()}
+    used = {*policy.weight_columns, policy.table.weight}
+    if policy.sharing is not None:
+        from privrisk_spark.policy.rules.sharing import weighed_columns
+
+        used |= set(weighed_columns(policy).values())
     for name, column in policy.columns.items():
         if isinstance(column, WeightColumn) and name not in used:
             yield Fault(
@@ -407,6 +412,20 @@ def _impossible_completeness(policy: Policy) -> Iterable[Fault]:
                 )
 
 
+def _impossible_attack(policy: Policy) -> Iterable[Fault]:
+    if policy.attack is not None:
+        from privrisk_spark.policy.rules.attacks import impossible_attack
+
+        yield from impossible_attack(policy)
+
+
+def _impossible_sharing(policy: Policy) -> Iterable[Fault]:
+    if policy.sharing is not None:
+        from privrisk_spark.policy.rules.sharing import impossible_sharing
+
+        yield from impossible_sharing(policy)
+
+
 _RULES: tuple[Callable[[Policy], Iterable[Fault]], ...] = (
     _impossible_columns,
     _unknown_undecided,
@@ -419,8 +438,8 @@ _RULES: tuple[Callable[[Policy], Iterable[Fault]], ...] = (
     impossible_scratch,
     impossible_targets,
     impossible_assessment,
-    impossible_attack,
-    impossible_sharing,
+    _impossible_attack,
+    _impossible_sharing,
     _impossible_completeness,
     _impossible_checks,
     _impossible_decision,

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from privrisk_spark.engine.object_files import in_object_store
 from privrisk_spark.engine.source_files import local_files
 from privrisk_spark.errors import ConfigError, Fault, IncompleteError, MissingError
 from privrisk_spark.policy.checks import Complete
@@ -44,6 +43,8 @@ def check_arrived(table: Table, asked: Complete, *, date: dt.date) -> None:
     """
     if table.path is None or table.lake is not None:
         return
+    from privrisk_spark.engine.object_files import in_object_store
+
     if in_object_store(table):
         place = locate(table.path, key="table.path")
         # A marker is hidden among the files, as it holds no rows.

@@ -10,13 +10,12 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 from pyspark.sql import types as T  # noqa: N812
 
-from privrisk_spark.engine.csv_rows import CsvDamage, collect_csv_damage, is_csv_by_tasks
 from privrisk_spark.engine.failures import list_spark_errors, unreadable
 from privrisk_spark.engine.source_files import check_files, path_for_spark
 from privrisk_spark.engine.sources import catalog_properties, column, whole_rows
@@ -24,6 +23,9 @@ from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.csv_dialect import parse_csv_dialect
 from privrisk_spark.policy.dictionaries import GIVEN, Table
 from privrisk_spark.results.facts import FilesRead
+
+if TYPE_CHECKING:
+    from privrisk_spark.engine.csv_rows import CsvDamage
 
 _LOG = logging.getLogger(__name__)
 
@@ -77,6 +79,8 @@ def collect_files_read(
         f"Fix: correct them, or set {key}.options.mode: PERMISSIVE to read what can be read of them, or DROPMALFORMED "
         "to leave them out"
     )
+    from privrisk_spark.engine.csv_rows import collect_csv_damage, is_csv_by_tasks
+
     if is_csv_by_tasks(table):
         damage = collect_csv_damage(spark, table, key=key)
         malformed, garbled = damage.malformed, damage.garbled

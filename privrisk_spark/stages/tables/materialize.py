@@ -28,8 +28,6 @@ from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import LOGGER
 from privrisk_spark.stages.tables.encode import duplicates, encode, materialize
 from privrisk_spark.stages.tables.record_ids import collect_numbered
-from privrisk_spark.stages.tables.repeated_ids import told_apart
-from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +92,8 @@ def collect_materialized(
     weighed = [*weights, *([policy.table.weight] if policy.table.weight else [])]
     facts = input_facts(parts, again, list(hierarchies), weighed)
     if policy.guarantee.kind == "dp" and (facts.null_ids or facts.duplicate_ids):
+        from privrisk_spark.stages.tables.repeated_ids import told_apart
+
         rows = Batches.of_frame(scratch.write_frame(told_apart(rows), "told-apart"))
     return Materialized(resolve(rows, hierarchies, policy.quasi_identifiers, dictionary=False), facts)
 
@@ -168,6 +168,8 @@ def collect_codes(
             f"table.record_id: must hold that every record has an id (null: {read.facts.null_ids:,}) and that no two "
             f"share one (shared: {read.facts.duplicate_ids:,}). Mend the column."
         )
+
+    from privrisk_spark.stages.tables.unknown_values import refuse_values, write_unknown_values
 
     def set_aside(name: str) -> int:
         listed, values = write_unknown_values(scratch, table, name, hierarchies[name])

@@ -12,11 +12,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import sources
 from privrisk_spark.engine.batches import find_batches
-from privrisk_spark.engine.csv_rows import is_csv_by_tasks, read_csv_table
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.failures import list_spark_errors
-from privrisk_spark.engine.lake_tables import lake_frame
-from privrisk_spark.engine.object_tables import parquet_frame
 from privrisk_spark.engine.source_files import (
     check_files,
     check_for_embedded,
@@ -81,12 +78,17 @@ def read(
     if table.lake is not None:
         if table.pinned is None:
             raise EngineError(f"{key}: the version of the table was not chosen before it is read; run again.")
+        from privrisk_spark.engine.lake_tables import lake_frame
+
         return lake_frame(spark, table.pinned)
     named = table.catalog or without_credentials(table.path or "")
     where = f"{key}.{'catalog' if table.catalog else 'path'}: '{named}'"
     files = check_files(table, key=key, columns=columns)
     frame: DataFrame | None = None
     by_tasks = is_embedded(spark) and check_for_embedded(table, key=key)
+    from privrisk_spark.engine.csv_rows import is_csv_by_tasks, read_csv_table
+    from privrisk_spark.engine.object_tables import parquet_frame
+
     try:
         if table.catalog:
             if private:

@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.batches import Scratch
-from privrisk_spark.engine.csv_tables import write_csv
 from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.errors import Fault, HierarchyError, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -30,6 +29,8 @@ def write_unknown_values(scratch: Scratch, table: DataFrame, name: str, hierarch
     int
         How many there are.
     """
+    from privrisk_spark.engine.csv_tables import write_csv
+
     values = (
         strangers(None, table, {name: Held(name, ValueCodes.of_leaves(hierarchy))})
         .where((F.col("column") == 0) & F.col("value").isNotNull())
