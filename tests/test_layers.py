@@ -41,6 +41,29 @@ FLOORS = (
 )
 """A package may import itself and what stands on a floor below; packages of one floor know nothing of each other."""
 
+LINES: Mapping[str, int] = {
+    "": 553,
+    "api": 3_373,
+    "audit": 577,
+    "cli": 2_356,
+    "engine": 6_482,
+    "hierarchies": 2_245,
+    "kernels": 42_314,
+    "ledger": 4_180,
+    "pipelines": 9_230,
+    "planning": 11_159,
+    "policy": 6_892,
+    "reporting": 4_676,
+    "results": 4_751,
+    "runs": 2_979,
+    "stages": 22_798,
+    "storage": 5_442,
+}
+"""Most lines of each package of the core, "" for the modules at its top; ``test_size.py`` counts them.
+
+A commit that raises one names in its message what it removed for that.
+"""
+
 PARTS = {
     "rules": "policy",
     "pipeline": "pipelines",

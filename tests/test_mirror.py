@@ -21,6 +21,6 @@ def test_every_directory_of_tests_has_one_in_the_package() -> None:
 def test_tests_of_the_whole_house_of_tests_and_of_modules_at_the_top_alone_lie_at_the_top() -> None:
     of_modules = {f"test_{module.name}" for module in PACKAGE.glob("*.py")}
     whole = {
-        "test_callers.py", "test_layers.py", "test_mirror.py", "test_shared.py", "test_thorough.py",
+        "test_callers.py", "test_layers.py", "test_mirror.py", "test_shared.py", "test_size.py", "test_thorough.py",
     }  # fmt: skip
     assert {file.name for file in TESTS.glob("test_*.py")} - of_modules == whole

@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.util import is_remote_only
 
 from privrisk_spark.engine.embedded import build_embedded, is_embedded, is_installed
-from privrisk_spark.engine.java_logging import write_configuration
 from privrisk_spark.engine.settings import (
     ENCRYPTION,
     JOINS,
@@ -285,6 +284,8 @@ def _own_directory() -> Iterator[dict[str, str]]:
     paths = [str(path) for path in directory.paths]
     options = f'"-Djava.io.tmpdir={paths[0]}"'
     if "SPARK_CONF_DIR" not in os.environ:
+        from privrisk_spark.engine.java_logging import write_configuration
+
         options += f' "-Dlog4j2.configurationFile={write_configuration(directory)}"'
     # Spark prefers what the environment says to any setting; Java takes it from ours when it starts.
     before = os.environ.get("SPARK_LOCAL_DIRS")

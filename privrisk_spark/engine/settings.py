@@ -31,7 +31,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.engine.kept_rows import write_to_memory
 from privrisk_spark.engine.number_texts import column
 from privrisk_spark.errors import BusyError, ConfigError, Fault, listing
 
@@ -222,6 +221,8 @@ def fixed(table: DataFrame) -> DataFrame:
                 )
             _CHANGED.wait_for(lambda: not held.runs)
             held.computing += 1
+        from privrisk_spark.engine.kept_rows import write_to_memory
+
         try:
             if "spark.sql.caseSensitive" in own:
                 _refuse_twins(table)

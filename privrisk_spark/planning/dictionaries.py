@@ -14,7 +14,6 @@ import scipy
 from privrisk_spark.errors import HierarchyError, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis, Consistency
-from privrisk_spark.kernels.counting.similarity import node_similarity
 from privrisk_spark.policy.dictionaries import (
     Dictionary,
     DictionaryColumn,
@@ -210,6 +209,8 @@ def _similarity(name: str, hierarchy: Hierarchy, threshold: float) -> scipy.spar
             f"dictionary.similar.{name}: its hierarchy has {hierarchy.n_nodes:,} labels and at most {MOST_SIMILAR:,} "
             "are compared with each other; leave it out, or round the column first."
         )
+    from privrisk_spark.kernels.counting.similarity import node_similarity
+
     return node_similarity(hierarchy.labels, threshold)
 
 

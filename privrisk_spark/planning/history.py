@@ -15,7 +15,6 @@ from typing import Any
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.planning.reuse import fingerprint
 from privrisk_spark.policy.policy import Lineage, Policy
 from privrisk_spark.runs.keystore import history_key
 from privrisk_spark.runs.sealing import release_digest
@@ -300,3 +299,8 @@ def remembered_as(policy: Policy, hierarchies: Mapping[str, Hierarchy], *, run_i
         "record_id": policy.table.record_id,
         "hierarchies": [list(pair) for pair in hierarchy_digests(policy, hierarchies).items()],
     }
+
+
+def fingerprint(hierarchy: Hierarchy) -> str:
+    """SHA-256 of a hierarchy's labels and parents, hex: equal exactly for equal nodes with equal numbers."""
+    return hashlib.sha256(json.dumps([hierarchy.labels, hierarchy.parent.tolist()]).encode()).hexdigest()

@@ -11,7 +11,6 @@ from typing import Any, cast
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.types import Part
-from privrisk_spark.storage.lakes.opening import open_snapshot
 from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Snapshot
 from privrisk_spark.storage.locations import Location
 
@@ -72,6 +71,8 @@ def pin_tables(
         read = key.partition(".")[0] in parts and not (given and key == "table")
         asked = table.asked(key) if read else None
         if asked is not None:
+            from privrisk_spark.storage.lakes.opening import open_snapshot
+
             digest = _digest(asked)
             if digest not in opened:
                 opened[digest] = open_snapshot(asked, pins.get(digest))

@@ -7,7 +7,6 @@ charged to the lineage; a set in another numbering of nodes would mean other cel
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from privrisk_spark.errors import BudgetError, ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.ledger.request import lineage_name
+from privrisk_spark.planning.history import fingerprint
 from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism, unit_of
 from privrisk_spark.planning.modes import ReusedSet
 from privrisk_spark.policy.policy import Policy
@@ -218,11 +218,6 @@ def published_cells(
         "schemes": [list(scheme) for scheme in schemes],
         "columns": [[name, fingerprint(hierarchy)] for name, hierarchy in hierarchies.items()],
     }
-
-
-def fingerprint(hierarchy: Hierarchy) -> str:
-    """SHA-256 of a hierarchy's labels and parents, hex: equal exactly for equal nodes with equal numbers."""
-    return hashlib.sha256(json.dumps([hierarchy.labels, hierarchy.parent.tolist()]).encode()).hexdigest()
 
 
 def _refused(rule: str) -> ConfigError:

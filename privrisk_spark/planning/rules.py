@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
-from privrisk_spark.policy.schemes import FittedPartition, FittedScheme
+
+if TYPE_CHECKING:
+    from privrisk_spark.policy.schemes import FittedPartition, FittedScheme
 
 CellScope = Literal["table", "attribute"]
 """One order over all cells of the table, or one for each attribute."""

@@ -21,7 +21,6 @@ from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.yaml_texts import load_yaml
 from privrisk_spark.policy.dictionaries import GIVEN
 from privrisk_spark.policy.faults import faults_of
-from privrisk_spark.policy.partial import impossible_without
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.release import impossible
 from privrisk_spark.policy.secrets import FromEnvironment
@@ -181,6 +180,8 @@ def _or_frame(table: Any) -> Any:
 
 
 def _check(document: Mapping[str, Any], *, releasing: bool) -> tuple[Policy | None, list[Fault]]:
+    from privrisk_spark.policy.partial import impossible_without
+
     try:
         policy = Policy.model_validate(document)
     except ValidationError as error:

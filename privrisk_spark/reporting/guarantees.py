@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from privrisk_spark.claims import Status
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -10,12 +11,14 @@ from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.history import EarlierRelease
-from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Accounting, Policy
 from privrisk_spark.reporting.history import composition_statement
 from privrisk_spark.results.facts import DecisionFacts
 from privrisk_spark.results.release import ChosenRule, Guarantee
+
+if TYPE_CHECKING:
+    from privrisk_spark.planning.mechanism import Mechanism
 
 
 def risk_guarantee(

@@ -13,7 +13,6 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.readings import declared_readings
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.masking import declared_columns
 from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.facts import ReleaseFacts
 from privrisk_spark.results.json_values import json_safe
@@ -125,6 +124,8 @@ def manifest(
 def data_dictionary(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> list[dict[str, Any]]:
     """Describe the released columns for a consumer."""
     if policy.guarantee.kind == "masked":
+        from privrisk_spark.reporting.masking import declared_columns
+
         return declared_columns(policy)
     columns: list[dict[str, Any]] = []
     for name in policy.columns:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,6 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy, numbered_levels
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.disclosure import greatest_utility
-from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
 from privrisk_spark.planning.trade_off import least_utility
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.example_rows import fictitious_rows
@@ -29,10 +29,13 @@ from privrisk_spark.results.facts import (
     ValuesRead,
     values_changed,
 )
-from privrisk_spark.results.masking import MaskingFacts
 from privrisk_spark.results.release import AttributeLevels, Check, Guarantee, LinkageFacts, Report, Section, StageRecord
 from privrisk_spark.results.trade_off import Evidence
 from privrisk_spark.version import __version__
+
+if TYPE_CHECKING:
+    from privrisk_spark.planning.mechanism import Mechanism
+    from privrisk_spark.results.masking import MaskingFacts
 
 NO_EVIDENCE = Evidence()
 """Of an edition or a kind of release that shows no records and no other recodings."""
@@ -182,6 +185,8 @@ def drawn_reports(
         half, almost = plan.survival
         needed["rows a cell needs to be released with probability 50 %"] = half
         needed["rows a cell needs to be released with probability 99 %"] = almost
+        from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR
+
         weight["weight of a released row"] = f"{KEEP_DENOMINATOR / plan.keep_numerator:.6g}"
     shared: dict[str, str | int | float] = {"released rows": released.rows, "released tuples": released.classes}
     facts = {"records": exact.rows, "sampled records": sampled, **shared, **needed}

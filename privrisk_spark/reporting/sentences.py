@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.counting import PlanChoice
 from privrisk_spark.planning.decisions.registry import decision_of
-from privrisk_spark.planning.mechanism import Mechanism
-from privrisk_spark.planning.modes import OneScheme, ReusedCells
 from privrisk_spark.policy.policy import Policy
+
+if TYPE_CHECKING:
+    from privrisk_spark.planning.mechanism import Mechanism
 
 
 def counting_sentence(policy: Policy, choices: Mapping[str, PlanChoice]) -> str:
@@ -47,6 +49,8 @@ def choice_sentence(plan: Mechanism) -> str:
 
 def admission_sentence(plan: Mechanism) -> str:
     """What the admission of a differentially private release did, in words."""
+    from privrisk_spark.planning.modes import ReusedCells
+
     if isinstance(plan.mode, ReusedCells):
         return (
             f"Took the cells that the run '{plan.mode.cells.run_id}' admitted and released; no row was counted for it."
@@ -62,6 +66,8 @@ def admission_sentence(plan: Mechanism) -> str:
 
 def recoding_sentence(plan: Mechanism) -> str:
     """What recoding and sampling of a differentially private release did, in words."""
+    from privrisk_spark.planning.modes import OneScheme
+
     if isinstance(plan.mode, OneScheme):
         return (
             "Recoded every record by the chosen scheme, and kept each with probability "

@@ -10,17 +10,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from privrisk_spark.claims import Status
 from privrisk_spark.errors import printable
 from privrisk_spark.results.release import StageRecord
-from privrisk_spark.runs.terminal import Tasks, log_handler, shown
 from privrisk_spark.runs.verbosity import ASKED
 from privrisk_spark.storage.documents import read, write_json
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.ownership import is_marked
+
+if TYPE_CHECKING:
+    from privrisk_spark.runs.terminal import Tasks
 
 LOGGER = logging.getLogger("privrisk_spark")
 
@@ -52,6 +54,8 @@ class _TextLines(logging.Formatter):
 
 def configure_logging(form: Literal["text", "json"]) -> None:
     """Send the package's log lines to standard error; warnings alone, and no progress, if quiet was asked for."""
+    from privrisk_spark.runs.terminal import log_handler
+
     handler = log_handler(progress=not ASKED.quiet) if form == "text" else logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines() if form == "json" else _TextLines())
     LOGGER.handlers[:] = [handler]
@@ -144,6 +148,8 @@ class Progress:
     @contextmanager
     def stage(self, name: str) -> Iterator[Stage]:
         """Run one stage; its record is kept when it ends without an error."""
+        from privrisk_spark.runs.terminal import shown
+
         number = len(self.records) + 1
         place = f"stage {number} of {self.total}"
         LOGGER.info("%s: %s", place, name, extra={"fields": {"run_id": self.run_id, "stage": name, "number": number}})

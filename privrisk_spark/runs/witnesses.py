@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from privrisk_spark.errors import CheckError
 from privrisk_spark.runs.local_output import LocalOutput
-from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.outputs import Output
 from privrisk_spark.runs.sealing import release_digest
 from privrisk_spark.runs.vaults import DirectoryVault, StoreVault, Vault
@@ -23,6 +22,9 @@ from privrisk_spark.storage.directories import is_directory, names_in, resolved
 from privrisk_spark.storage.documents import read
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
+
+if TYPE_CHECKING:
+    from privrisk_spark.runs.object_output import ObjectOutput
 
 __all__ = ["Looked", "PrivateRelease", "Seen", "Witness", "look", "record_witness"]
 
@@ -144,6 +146,8 @@ def look(*places: Path | Output | Vault) -> Seen:
     CheckError
         If a file there is damaged, or something there may not be read: what it knows is not nothing.
     """
+    from privrisk_spark.runs.object_output import ObjectOutput
+
     witnesses: list[Witness] = []
     releases: list[PrivateRelease] = []
     looked = []
@@ -174,6 +178,8 @@ def _opened(place: Path | Output | Vault) -> Path | ObjectOutput:
         return place.root
     if isinstance(place, DirectoryVault):
         return place.path
+    from privrisk_spark.runs.object_output import ObjectOutput
+
     if isinstance(place, StoreVault):
         return ObjectOutput(place.location)
     assert isinstance(place, Path | ObjectOutput)

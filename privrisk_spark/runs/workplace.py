@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from privrisk_spark.runs.local_output import LocalOutput
-from privrisk_spark.runs.object_output import ObjectOutput
 from privrisk_spark.runs.outputs import MANIFEST, Output
 from privrisk_spark.runs.places import slug_of
 from privrisk_spark.runs.sealing import release_digest
@@ -35,6 +34,8 @@ def output_at(path: str, *, key: str = "output.path") -> Output:
     key : str
         For messages.
     """
+    from privrisk_spark.runs.object_output import ObjectOutput
+
     place = locate(path, key=key)
     return ObjectOutput(place) if place.remote else LocalOutput(Path(place.path))
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from privrisk_spark.storage.hdfs import HdfsStore
 from privrisk_spark.storage.local import LocalStore
 from privrisk_spark.storage.locations import Location
-from privrisk_spark.storage.objects import ObjectStore
 from privrisk_spark.storage.store import RETRY_SECONDS, RemoteStore, Store
 
 __all__ = ["open_remote", "open_store"]
@@ -36,6 +34,9 @@ def open_remote(location: Location, *, retry_seconds: float = RETRY_SECONDS) -> 
     retry_seconds : float
         For how long a request that failed is tried again.
     """
+    from privrisk_spark.storage.hdfs import HdfsStore
+    from privrisk_spark.storage.objects import ObjectStore
+
     kind = HdfsStore if location.kind == "hdfs" else ObjectStore
     if retry_seconds != RETRY_SECONDS:
         return kind(location, retry_seconds=retry_seconds)

@@ -44,6 +44,7 @@ def check_arrived(table: Table, asked: Complete, *, date: dt.date) -> None:
     """
     if table.path is None or table.lake is not None:
         return
+
     if in_object_store(table):
         place = locate(table.path, key="table.path")
         # A marker is hidden among the files, as it holds no rows.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
@@ -26,6 +26,9 @@ from privrisk_spark.results.facts import FilesRead
 from privrisk_spark.tables.csv_rows import CsvDamage, collect_csv_damage, is_csv_by_tasks
 from privrisk_spark.tables.source_files import check_files, path_for_spark
 from privrisk_spark.tables.sources import catalog_properties
+
+if TYPE_CHECKING:
+    from privrisk_spark.tables.csv_rows import CsvDamage
 
 _LOG = logging.getLogger(__name__)
 
@@ -79,6 +82,7 @@ def collect_files_read(
         f"Fix: correct them, or set {key}.options.mode: PERMISSIVE to read what can be read of them, or DROPMALFORMED "
         "to leave them out"
     )
+
     if is_csv_by_tasks(table):
         damage = collect_csv_damage(spark, table, key=key)
         malformed, garbled = damage.malformed, damage.garbled

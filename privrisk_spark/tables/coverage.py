@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +21,12 @@ from privrisk_spark.hierarchies.hierarchy import MAX_LEAVES
 from privrisk_spark.hierarchies.numbers import equal_text
 from privrisk_spark.planning.dictionaries import ALMOST_NONE, describe_mismatch
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.results.validation import Coverage
 from privrisk_spark.runs.progress import LOGGER
 from privrisk_spark.tables.row_groups import Wanted
 from privrisk_spark.tables.sources import scan
+
+if TYPE_CHECKING:
+    from privrisk_spark.results.validation import Coverage
 
 _STRANGERS = T.StructType(
     [
@@ -134,6 +137,8 @@ def collect_coverage(table: Table | None, frame: DataFrame, held: Mapping[str, H
     found = {row["column"]: row for row in told}
     rows = found[_ALL]["missing"] if _ALL in found else 0
     nothing = {"missing": 0, "outside_rows": 0, "outside_values": 0}
+    from privrisk_spark.results.validation import Coverage
+
     return {name: Coverage(rows, *(int(found.get(i, nothing)[key]) for key in nothing)) for i, name in enumerate(held)}
 
 

@@ -51,6 +51,7 @@ def is_csv_by_tasks(table: Table) -> bool:
     """
     if table.catalog is not None or table.format.lower() != "csv":
         return False
+
     return local_files(table) is not None or in_object_store(table)
 
 
@@ -191,6 +192,7 @@ def collect_csv_damage(spark: SparkSession, table: Table, *, key: str) -> CsvDam
 
 
 def _find_layout(table: Table, key: str) -> _Layout:
+
     files: Sequence[LineFile] = local_line_files(table) or object_files(table, key=key)
     where = f"{key}.path: '{files[0].root}'"
     refuse_unread(files, where)

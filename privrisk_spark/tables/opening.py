@@ -26,7 +26,6 @@ from privrisk_spark.policy.secrets import without_credentials
 from privrisk_spark.tables import sources
 from privrisk_spark.tables.coverage import LeafSource, collect_distinct_values, warn_of_mismatch
 from privrisk_spark.tables.csv_rows import is_csv_by_tasks, read_csv_table
-from privrisk_spark.tables.lake_tables import lake_frame
 from privrisk_spark.tables.object_tables import parquet_frame
 from privrisk_spark.tables.source_files import (
     check_files,
@@ -81,12 +80,15 @@ def read(
     if table.lake is not None:
         if table.pinned is None:
             raise EngineError(f"{key}: the version of the table was not chosen before it is read; run again.")
+        from privrisk_spark.tables.lake_tables import lake_frame
+
         return lake_frame(spark, table.pinned)
     named = table.catalog or without_credentials(table.path or "")
     where = f"{key}.{'catalog' if table.catalog else 'path'}: '{named}'"
     files = check_files(table, key=key, columns=columns)
     frame: DataFrame | None = None
     by_tasks = is_embedded(spark) and check_for_embedded(table, key=key)
+
     try:
         if table.catalog:
             if private:

@@ -23,9 +23,8 @@ from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.parts import PartDirectory
-from privrisk_spark.tables.csv_tables import csv_frame, csv_header
-from privrisk_spark.tables.object_files import object_files
-from privrisk_spark.tables.object_tables import files_frame, object_frame
+from privrisk_spark.tables.csv_tables import csv_frame
+from privrisk_spark.tables.object_tables import object_frame
 from privrisk_spark.tables.partitions import NAMES, partition_texts, partition_values
 from privrisk_spark.tables.source_files import local_line_files
 from privrisk_spark.tables.sources import plain_frame
@@ -134,10 +133,17 @@ def read_published(
     if not data.remote:
         return read_back(spark, output, Path(data.path), partitions)
     if output.format == "csv":
+        from privrisk_spark.tables.object_files import object_files
+
         files = object_files(Table(path=str(data), format="csv"), key=key)
         names = _first_line(output, partitions.columns)
+        from privrisk_spark.tables.csv_tables import csv_frame
+
         texts = csv_frame(spark, files, ObjectFile.reader, names, where=f"{key}: '{data}'")
+        from privrisk_spark.engine.formulas import without_quoted_formulas
+
         return without_quoted_formulas(texts) if output.quote_formulas else texts
+
     frame = object_frame(spark, Table(path=str(data)), key=key, partitions=partitions.fields)
     return frame.select(*map(column, partitions.columns)) if partitions.types else frame
 
@@ -153,6 +159,8 @@ def parts_at(spark: SparkSession, directory: Location, schema: T.StructType | No
         Theirs; by default as a file says.
     """
     if directory.remote:
+        from privrisk_spark.tables.object_tables import object_frame
+
         found = object_frame(spark, Table(path=str(directory)), key="output.vault")
         return found if schema is None else found.select(*schema.fieldNames())
     _refuse_missing(directory.path)
@@ -167,6 +175,8 @@ def read_csv_parts(
 
     The columns are those of the release, in their order.
     """
+    from privrisk_spark.engine.formulas import without_quoted_formulas
+
     where = "output.path: the release that was written"
     texts = csv_frame(spark, names, directory.path, _first_line(output, columns), where=where)
     return without_quoted_formulas(texts) if output.quote_formulas else texts
@@ -186,6 +196,8 @@ def read_back(spark: SparkSession, output: Output, directory: Path, partitions: 
     _refuse_missing(directory)
     if output.format == "csv" and is_embedded(spark):  # its reader takes an empty text in quotes for a missing value
         paths = [str(file) for file in files_below(directory) if file.suffix == ".csv"]
+        from privrisk_spark.tables.csv_tables import csv_frame, csv_header
+
         names = _first_line(output, partitions.columns) or csv_header(paths[0])
         texts = csv_frame(spark, paths, str, names, where="output.path: the release")
         return without_quoted_formulas(texts) if output.quote_formulas else texts
@@ -196,6 +208,8 @@ def read_back(spark: SparkSession, output: Output, directory: Path, partitions: 
     if partitions.types and is_embedded(spark):
         # The engine reads the names of directories in ways of its own.
         files = local_line_files(Table(path=str(directory)))
+        from privrisk_spark.tables.object_tables import files_frame
+
         rows = files_frame(spark, files, key="output.path", partitions=partitions.fields)
         return rows.select(*map(column, partitions.columns))
     if partitions.types:

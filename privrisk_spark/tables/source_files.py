@@ -266,6 +266,7 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
     if table.pinned is not None:
         read = len(table.pinned.files)  # footers were held against the log when the version was opened
         return FilesRead(expected=read, processed=read, rows=table.pinned.rows, version=table.pinned.described())
+
     if in_object_store(table):
         held = object_files(table, key=key)
         parquet = table.format.lower() == "parquet"

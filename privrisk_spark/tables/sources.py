@@ -39,7 +39,6 @@ from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import Location, is_remote, locate
 from privrisk_spark.storage.parts import PartDirectory
 from privrisk_spark.storage.table_files import files_of
-from privrisk_spark.tables.lake_tables import lake_tasks
 from privrisk_spark.tables.object_files import in_object_store, object_files, object_partitions
 from privrisk_spark.tables.parquet_types import read_footer
 from privrisk_spark.tables.partitions import partition_texts, partition_values, repeated
@@ -94,6 +93,8 @@ def scan(
     if table is not None and not more and _read_by_files(frame, wanted):
         spark, schema, size = frame.sparkSession, frame.schema, rows_per_task or ROWS_PER_TASK
         by_tasks = _ready_in_tasks(frame, wanted)
+        from privrisk_spark.tables.lake_tables import lake_tasks
+
         files = lake_tasks(table.pinned, size) if table.pinned is not None else _plain_files(table, frame, wanted, size)
         if files is not None and by_tasks:
             return batches_of(spark, schema, files, wanted)

@@ -11,11 +11,11 @@ import pytest
 from deltalake import write_deltalake
 from policies import RISK, changed
 
-from privrisk_spark.planning import lakes as planning
 from privrisk_spark.planning.assessment import narrowed
 from privrisk_spark.planning.lakes import pin_tables, versions_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import parse
+from privrisk_spark.storage.lakes import opening
 from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Snapshot
 
 READ = ("table", "dictionary")
@@ -38,7 +38,7 @@ def policy(lake: str, **more: Any) -> Policy:
 
 def test_every_key_that_asks_for_the_same_reads_the_same(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where somebody commits while the tables are opened."""
-    usual, opened = planning.open_snapshot, []
+    usual, opened = opening.open_snapshot, []
 
     def open_snapshot(asked: Asked, pin: Pin | None = None) -> Snapshot:
         opened.append(asked.key)
@@ -46,7 +46,7 @@ def test_every_key_that_asks_for_the_same_reads_the_same(lake: str, monkeypatch:
         write_deltalake(lake, pa.table({"AGE": [3]}), mode="append")
         return found
 
-    monkeypatch.setattr(planning, "open_snapshot", open_snapshot)
+    monkeypatch.setattr(opening, "open_snapshot", open_snapshot)
     found = pin_tables(policy(lake), READ)
     assert opened == ["table", "dictionary.members.1"]
     numbers = {key: said["version"] for key, said in versions_of(found.policy).items()}

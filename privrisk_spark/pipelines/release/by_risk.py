@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.engine.counts import StoredCounts, cell_space
-from privrisk_spark.engine.links import Linked
-from privrisk_spark.engine.population import PeopleOf
+from privrisk_spark.engine.counts import SpreadVectors, StoredCounts, cell_space
 from privrisk_spark.engine.value_codes import ids_are_numbers
 from privrisk_spark.errors import InfeasibleError
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -38,22 +36,20 @@ from privrisk_spark.planning.rules import Recoding, Rule
 from privrisk_spark.planning.search import lattice_size, takes_infinite
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.reporting.guarantees import decided_guarantee
-from privrisk_spark.reporting.history import beyond_sentence, history_section, history_sentence
-from privrisk_spark.reporting.kept_columns import uniqueness_warnings
 from privrisk_spark.reporting.release_reports import risk_reports
 from privrisk_spark.reporting.sentences import counting_sentence, decision_sentence, plan_reasons
 from privrisk_spark.results.facts import ClassFacts
 from privrisk_spark.results.release import Check, ChosenRule, Guarantee, LinkageFacts, Section
 from privrisk_spark.results.trade_off import Evidence
 from privrisk_spark.runs.progress import LOGGER
-from privrisk_spark.stages.counting.look_up import SpreadLookup
 from privrisk_spark.stages.deciding.decide import collect_unreachable
 from privrisk_spark.stages.deciding.gather import collect_decisions
-from privrisk_spark.stages.deciding.history import write_history
 from privrisk_spark.stages.publishing import contracts
-from privrisk_spark.stages.publishing.conditions import measure_conditions
 from privrisk_spark.stages.publishing.files import files_for
-from privrisk_spark.tables.links import collect_links
+
+if TYPE_CHECKING:
+    from privrisk_spark.engine.links import Linked
+    from privrisk_spark.stages.counting.look_up import SpreadLookup
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +146,12 @@ def encode(run: Run, opened: Opened, task: DecisionTask) -> tuple[Encoded, Linke
             fault = collect_unreachable(encoded.rows, task.disclosure, task.decision, k=opened.k)
             if fault is not None:
                 raise fault
-        numbers = ids_are_numbers((opened.sources.table, run.policy.table.record_id))
-        linked = collect_links(run.scratch, encoded.rows, opened.sources.links, numbers=numbers)
+        linked = None
+        if opened.sources.links is not None:
+            from privrisk_spark.tables.links import collect_links
+
+            numbers = ids_are_numbers((opened.sources.table, run.policy.table.record_id))
+            linked = collect_links(run.scratch, encoded.rows, opened.sources.links, numbers=numbers)
         stage.sentence = "Encoded every value as an integer code and checked the input contract."
         stage.rows = facts.rows
         stage.parameters = {"rows": facts.rows, "nulls": facts.nulls, "suppressed_unknown_values": facts.unknown}
@@ -211,10 +211,16 @@ def decide(
     InfeasibleError
         If there are records that cannot be disclosed as asked, and the policy does not say to suppress them.
     """
+    from privrisk_spark.reporting.history import beyond_sentence, history_section, history_sentence
+
     policy, hierarchies = run.policy, opened.hierarchies
     with run.progress.stage("decide") as stage:
         method = task.decision.choice(hierarchies).method
-        past = write_history(run.scratch, encoded.rows, earlier, hierarchies) if earlier else encoded.rows
+        past = encoded.rows
+        if earlier:
+            from privrisk_spark.stages.deciding.history import write_history
+
+            past = write_history(run.scratch, past, earlier, hierarchies)
         rows, decide_chunk, rule = collect_decisions(
             run.scratch,
             past,
@@ -258,10 +264,11 @@ def _looked_up(
 ) -> tuple[StoredCounts | SpreadLookup, ...]:
     """Counts as records look them up."""
     own = run.policy.dictionaries[0].table is None
-    return tuple(
-        counts
-        if isinstance(counts, StoredCounts)
-        else SpreadLookup(
+
+    def spread(counts: SpreadVectors) -> SpreadLookup:
+        from privrisk_spark.stages.counting.look_up import SpreadLookup
+
+        return SpreadLookup(
             counts,
             cell_space(counts, run.policy, opened.hierarchies),
             task.disclosure,
@@ -269,8 +276,8 @@ def _looked_up(
             # The table asks for most of its own cells.
             prune=() if own else None,
         )
-        for counts in counted.counts
-    )
+
+    return tuple(counts if isinstance(counts, StoredCounts) else spread(counts) for counts in counted.counts)
 
 
 def _refuse_infeasible(run: Run, task: DecisionTask, decided: Decided) -> None:
@@ -320,6 +327,8 @@ def validate(
             run.policy, encoded.facts, decided.facts, written.facts, classes
         )
         checks = validate_release(run, opened, written, rules + exact_rules, values | exact_values)
+        from privrisk_spark.reporting.kept_columns import uniqueness_warnings
+
         for sentence in uniqueness_warnings(written.facts):
             LOGGER.warning("%s", sentence)
         stage.sentence = "Checked the release contract on the staged files."
@@ -339,7 +348,11 @@ def _with_conditions(
     if asked.asks_population:
         (counts,) = counted.counts
         assert isinstance(counts, StoredCounts), "classes were held against them"
+        from privrisk_spark.engine.population import PeopleOf
+
         people = PeopleOf(counts, hierarchies, tuple(range(opened.k)))
     whose = members if run.policy.table.entity_id is not None else None
+    from privrisk_spark.stages.publishing.conditions import measure_conditions
+
     failing = measure_conditions(asked, written.texts, encoded.rows, columns, hierarchies, people, whose, most=most)
     return replace(written, facts=replace(written.facts, failing=failing))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
@@ -11,7 +12,6 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.counts import SpreadVectors, StoredAttacker, StoredCounts, not_held, own_vectors
 from privrisk_spark.engine.decided import WeightColumns
-from privrisk_spark.engine.links import Linked
 from privrisk_spark.engine.value_codes import ids_are_numbers
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -23,16 +23,20 @@ from privrisk_spark.pipelines.release.written import Decided
 from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.planning.rules import Recoding, Rule
-from privrisk_spark.planning.trade_off import SampleSize, least_utility, sample_size
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import LinkageFacts, Section
 from privrisk_spark.results.trade_off import Evidence
 from privrisk_spark.stages.counting.dense_sorted import collect_counts, collect_held
-from privrisk_spark.stages.deciding.sampled import Sampling, trade_off
-from privrisk_spark.stages.diagnostics.bound import BoundFacts, assumed_bound, measure_bound
-from privrisk_spark.stages.diagnostics.crossing import collect_crossings
+from privrisk_spark.stages.deciding.sampled import Sampling
+from privrisk_spark.stages.diagnostics.bound import BoundFacts, measure_bound
 from privrisk_spark.stages.diagnostics.linked_risk import collect_linkage, decided_records, enlarged_policy
 from privrisk_spark.tables.encode import dictionary_rows, id_of, identities
+
+if TYPE_CHECKING:
+    from privrisk_spark.engine.links import Linked
+    from privrisk_spark.planning.trade_off import SampleSize
+    from privrisk_spark.stages.deciding.sampled import Sampling
+    from privrisk_spark.stages.diagnostics.bound import BoundFacts
 
 
 def measure_decisions(
@@ -73,10 +77,13 @@ def measure_decisions(
     objective = procedure.objective if isinstance(procedure, Search) else None
     sections = []
     if isinstance(objective, GreatestAggregate):
+        from privrisk_spark.stages.diagnostics.crossing import collect_crossings
+
         crossings = collect_crossings(scratch, encoded, disclosure, objective, policy, list(hierarchies), counted)
         sections = [] if crossings is None else [crossings.section()]
     if linked is None and not estimated:
         return None, sections
+
     rows = decided_records(scratch, encoded, policy, hierarchies)
     linkage = None
     if linked is not None:
@@ -84,6 +91,8 @@ def measure_decisions(
     if not estimated:
         return linkage, sections
     if true is None:
+        from privrisk_spark.stages.diagnostics.bound import assumed_bound
+
         return linkage, [*sections, assumed_bound()]
     estimate = dictionaries.get(policy.dictionaries[0].name)
     bound = bound_facts(
@@ -189,6 +198,7 @@ def bound_facts(
     else:
         own = identities(estimate, of_estimate, policy, hierarchies, numbers=numbers)
     rows = dictionary_rows(encoded, true, of_true, hierarchies)
+
     return measure_bound(
         decided,
         disclosure,
@@ -212,6 +222,9 @@ def sampling_of(opened: Opened, counted: Counted, *, rows: int, policy: Policy) 
         Of the table.
     policy : Policy
     """
+    from privrisk_spark.planning.trade_off import sample_size
+    from privrisk_spark.stages.deciding.sampled import Sampling
+
     held = [counts.load() if isinstance(counts, StoredCounts) else None for counts in counted.counts]
     # What is out already is no part of a recoding.
     size = sample_size(
@@ -246,6 +259,9 @@ def evidence_of(
     facts = None
     if size.evaluated and len(sample.codes):
         stored = [counts for counts in counted.counts if isinstance(counts, StoredCounts)]
+        from privrisk_spark.planning.trade_off import least_utility
+        from privrisk_spark.stages.deciding.sampled import trade_off
+
         facts = trade_off(
             sample,
             disclosure,

@@ -17,7 +17,6 @@ from privrisk_spark.stages.counting.dense_sorted import collect_counts
 from privrisk_spark.stages.publishing import contracts
 from privrisk_spark.tables.encode import dictionary_rows
 from privrisk_spark.tables.materialize import collect_materialized
-from privrisk_spark.tables.naming_columns import collect_naming_columns, refuse_naming_columns
 from privrisk_spark.tables.unknown_values import refuse_values, write_unknown_values
 
 
@@ -114,6 +113,8 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
     )
     contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
     if policy.guarantee.kind != "dp":  # there an error that depends on exact values would reveal a row
+        from privrisk_spark.tables.naming_columns import collect_naming_columns, refuse_naming_columns
+
         found = collect_naming_columns(read.encoded, policy, opened.hierarchies, rows=facts.rows)
         refuse_naming_columns(found)
     return Encoded(read.encoded, facts, tuple(checks), opened.files)

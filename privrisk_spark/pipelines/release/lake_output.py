@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -26,11 +26,12 @@ from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.storage import permissions
 from privrisk_spark.storage.directories import files_below
 from privrisk_spark.storage.documents import size_and_digest
-from privrisk_spark.storage.lakes.opening import release_table
-from privrisk_spark.storage.lakes.release_table import ReleaseTable, TableRelease, schema_of
 from privrisk_spark.storage.lakes.snapshot import Asked
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.opening import open_store
+
+if TYPE_CHECKING:
+    from privrisk_spark.storage.lakes.release_table import ReleaseTable
 
 KEY = "output.lake"
 
@@ -40,6 +41,8 @@ def lake_of(policy: Policy) -> ReleaseTable[Any, Any] | None:
     asked = policy.places.lake
     if asked is None:
         return None
+    from privrisk_spark.storage.lakes.opening import release_table
+
     return release_table(Asked(KEY, asked.format, asked.path, asked.catalog), asked.date_column)
 
 
@@ -103,6 +106,8 @@ def check_staged(policy: Policy, place: Workplace) -> None:
     """
     table = lake_of(policy)
     if table is not None:
+        from privrisk_spark.storage.lakes.release_table import schema_of
+
         schema = schema_of(next(files_below(place.staging / "data")))
         table.check(lambda: list_releases(place.output), dict(zip(schema.names, schema.types, strict=True)))
 
@@ -138,6 +143,8 @@ def commit_to_lake(policy: Policy, place: Workplace, manifest: Mapping[str, Any]
         )
 
     digest = release_digest(manifest)
+    from privrisk_spark.storage.lakes.release_table import TableRelease
+
     try:
         if table.holds(digest) or not newest():
             return

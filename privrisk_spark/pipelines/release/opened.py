@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -15,13 +16,10 @@ from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.builders import is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
-from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.counting import PlanChoice, plan_of
 from privrisk_spark.planning.dictionaries import axes, true_dictionary
-from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.policy.dictionaries import DictionaryTable
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.results.facts import FilesRead, ValuesRead
 from privrisk_spark.runs.progress import Progress
 from privrisk_spark.runs.workplace import Workplace
@@ -29,10 +27,15 @@ from privrisk_spark.stages.publishing.directories import check_partitions
 from privrisk_spark.storage.parts import LocalParts, PartDirectory
 from privrisk_spark.tables.arrival import collect_enough_rows
 from privrisk_spark.tables.completeness import collect_files_read
-from privrisk_spark.tables.links import OpenLinks, open_links
+from privrisk_spark.tables.links import OpenLinks
 from privrisk_spark.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.tables.sources import files_read
 from privrisk_spark.tables.tidying import OpenTable, collect_values_read, recoded
+
+if TYPE_CHECKING:
+    from privrisk_spark.planning.as_published import AsPublished
+    from privrisk_spark.planning.mechanism import Mechanism
+    from privrisk_spark.tables.links import OpenLinks
 
 Announce = Callable[[str], object]
 
@@ -130,7 +133,11 @@ def open_sources(spark: SparkSession, policy: Policy, table: DataFrame | None) -
             frame = opened[dictionary.key].rows
             dictionaries[dictionary.name] = frame
             known.append((dictionary.table, frame))
-    links = open_links(spark, policy, dictionaries)
+    links = None
+    if policy.linkage is not None:
+        from privrisk_spark.tables.links import open_links
+
+        links = open_links(spark, policy, dictionaries)
     true = None
     of_estimate = true_dictionary(policy)
     if of_estimate is not None and of_estimate.table is not None:
@@ -261,4 +268,6 @@ def choose_plans(run: Run, opened: Opened) -> Opened:
 def announce_plan(run: Run, opened: Opened, plan: Mechanism | AsPublished | None = None) -> None:
     """Tell who asked what the run will do."""
     if run.announce is not None:
+        from privrisk_spark.reporting.explanation import explanation
+
         run.announce(explanation(run.policy, opened.hierarchies, opened.choices, plan))

@@ -10,13 +10,10 @@ from pyspark.sql import DataFrame
 
 from privrisk_spark.engine.fingerprints import collect_frame_digest
 from privrisk_spark.errors import ReleasedError, WithdrawnError
-from privrisk_spark.ledger.records import Reservation
-from privrisk_spark.ledger.request import lineage_name
 from privrisk_spark.pipelines.release.lake_output import check_staged
 from privrisk_spark.pipelines.release.opened import Opened, Run, files_of_table
 from privrisk_spark.pipelines.release.written import Written
 from privrisk_spark.planning.history import remembered_as
-from privrisk_spark.planning.identity import table_identity
 from privrisk_spark.planning.request import FRAME, differing, request_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
@@ -31,6 +28,7 @@ from privrisk_spark.storage.documents import write_json, write_text
 
 if TYPE_CHECKING:
     from privrisk_spark.ledger.charge import Charge
+    from privrisk_spark.ledger.records import Reservation
 
 # The ledger's database is imported only for policies that name a ledger.
 
@@ -174,6 +172,8 @@ def _note(policy: Policy, place: Workplace, files: Iterable[str] | None = None) 
 
 
 def _noted(policy: Policy, place: Workplace, files: Iterable[str] | None) -> dict[str, Any]:
+    from privrisk_spark.planning.identity import table_identity
+
     assert policy.ledger is not None
     return {
         "lineage": policy.ledger.lineage,
@@ -210,6 +210,7 @@ def charge_of(policy: Policy, place: Workplace, request: Mapping[str, Any]) -> C
     """
     from privrisk_spark.ledger.charge import Charge
     from privrisk_spark.ledger.ledger import Ledger
+    from privrisk_spark.ledger.request import lineage_name
 
     assert policy.ledger is not None
     assert isinstance(policy.guarantee, DpGuarantee)

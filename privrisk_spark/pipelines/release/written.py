@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,10 @@ from pyspark.sql import DataFrame
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, materialized
-from privrisk_spark.engine.chains import path_fingerprints
 from privrisk_spark.engine.decided import Decide
-from privrisk_spark.engine.formulas import quoted_names
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.planning.history import key_to_remember
-from privrisk_spark.planning.recoding import shares_of
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.results.contract import FactRule
@@ -26,9 +23,7 @@ from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts
 from privrisk_spark.results.release import Check
 from privrisk_spark.runs.vaults import PARTS
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude
-from privrisk_spark.stages.deciding.sampled import Sample, Sampling
 from privrisk_spark.stages.publishing import contracts
-from privrisk_spark.stages.publishing.csv_files import write_csv_files, write_empty_csv
 from privrisk_spark.stages.publishing.directories import measure_rows_decided, measure_rows_found, refuse_many
 from privrisk_spark.stages.publishing.files import (
     files_for,
@@ -47,13 +42,14 @@ from privrisk_spark.stages.publishing.measure import (
     summed_label_rows,
 )
 from privrisk_spark.stages.publishing.row_order import ordered
-from privrisk_spark.stages.publishing.uniqueness import measure_unique_persons
 from privrisk_spark.storage.directories import make
 from privrisk_spark.storage.parts import LocalParts
-from privrisk_spark.tables.csv_tables import collect_csv_header
 from privrisk_spark.tables.released import Partitions, no_rows, read_back, read_csv_parts
 from privrisk_spark.tables.row_groups import Wanted
 from privrisk_spark.tables.sources import scan, scan_parts
+
+if TYPE_CHECKING:
+    from privrisk_spark.stages.deciding.sampled import Sample, Sampling
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +121,8 @@ def conclude_rows(
     valued = _held_by_persons(run)
     conclusion = replace(conclusion, valued=valued)
     if policy.history is not None:
+        from privrisk_spark.engine.chains import path_fingerprints
+
         paths = tuple(path_fingerprints(hierarchy) for hierarchy in hierarchies.values())
         secret = key_to_remember(run.place.vault.location)
         remembered_parts = scratch.directory("remembered-parts")
@@ -144,7 +142,11 @@ def conclude_rows(
     kept = [part["tuples"] for part in parts if part["tuples"]]
     tuples = TupleParts(conclusion.tuples, tuple(kept), schemas.tuples(rows.schema, opened.k))
     label_rows = summed_label_rows(parts, tuple(hierarchies)) if conclusion.meant else {}
-    sample = None if sampled is None else Sample.of_parts(parts, sampled, k=opened.k)
+    sample = None
+    if sampled is not None:
+        from privrisk_spark.stages.deciding.sampled import Sample
+
+        sample = Sample.of_parts(parts, sampled, k=opened.k)
     return Decided(tuples, decision_facts(parts, hierarchies), members, label_rows, sample)
 
 
@@ -154,6 +156,8 @@ def _held_by_persons(run: Run) -> tuple[str, ...]:
     if not isinstance(asked, KAnonymityGuarantee) or run.policy.table.entity_id is None:
         return ()
     names = dict(zip(kept, schemas.released(len(kept)), strict=True))
+    from privrisk_spark.planning.recoding import shares_of
+
     return tuple(names[column] for column in shares_of(asked))
 
 
@@ -222,6 +226,10 @@ def write_release(
     release = labelled(ordered(run.spark, tuples, files=files, first=first), run.policy, opened.hierarchies)
     header = None
     if output.format == "csv":
+        from privrisk_spark.engine.formulas import quoted_names
+        from privrisk_spark.stages.publishing.csv_files import write_csv_files
+        from privrisk_spark.tables.csv_tables import collect_csv_header
+
         columns = release.schema.fieldNames()[1:]
         header = collect_csv_header(run.spark, quoted_names(columns) if output.quote_formulas else columns)
         written = write_csv_files(run.scratch, release, parts_at, header, quote_formulas=output.quote_formulas)
@@ -232,7 +240,12 @@ def write_release(
     names, places = [part["name"] for part in parts], [part["directory"] for part in parts]
     refuse_many(len(set(places)))
     if not names:  # what has no rows has no directories either, and all its columns in its file
-        names = [write_empty(release, parts_at) if header is None else write_empty_csv(parts_at, header)]
+        if header is None:
+            names = [write_empty(release, parts_at)]
+        else:
+            from privrisk_spark.stages.publishing.csv_files import write_empty_csv
+
+            names = [write_empty_csv(parts_at, header)]
     named = name_files(parts_at, names, data, output.format, places)
     partitions = Partitions.of(output.partition_by, release.schema)
     wanted = [Wanted(f"a{i}", name, "text") for i, name in enumerate(opened.hierarchies)]
@@ -260,6 +273,8 @@ def write_release(
         facts = measure_release(run.scratch, texts, labels, kept)
     else:
         facts = measure_release(run.scratch, texts, labels)
+        from privrisk_spark.stages.publishing.uniqueness import measure_unique_persons
+
         facts = measure_unique_persons(run.scratch, members, facts, kept, k=opened.k)
     return Written(named, frame, texts, facts, label_rows, partitions, misplaced)
 

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
-from privrisk_spark.planning.decisions.aggregate import ByAggregate
-from privrisk_spark.planning.decisions.cells_in_all import ByCellsInAll
-from privrisk_spark.planning.decisions.cells_per_attribute import ByCellsPerAttribute
-from privrisk_spark.planning.decisions.cells_per_record import ByCellsPerRecord
 from privrisk_spark.planning.decisions.decision import Decision
-from privrisk_spark.planning.decisions.greatest_utility import ByGreatestUtility
-from privrisk_spark.planning.decisions.least_penalized import ByLeastPenalizedRisk
-from privrisk_spark.planning.decisions.least_risk import ByLeastRisk
-from privrisk_spark.planning.decisions.listed_rules import ByListedRules
-from privrisk_spark.planning.decisions.recoded import ByRecoding
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.decisions import (
     AggregateDecision,
@@ -28,23 +20,31 @@ from privrisk_spark.policy.decisions import (
 )
 from privrisk_spark.policy.policy import Policy
 
-VARIANTS: Mapping[type[Any], Callable[[Policy, Any], Decision]] = {
-    LeastRiskDecision: ByLeastRisk,
-    GreatestUtilityDecision: ByGreatestUtility,
-    LeastPenalizedDecision: ByLeastPenalizedRisk,
-    AggregateDecision: ByAggregate,
-    DisclosePerRecord: ByCellsPerRecord,
-    DiscloseInAll: ByCellsInAll,
-    DisclosePerAttribute: ByCellsPerAttribute,
-    ListedRulesDecision: ByListedRules,
+VARIANTS: Mapping[type[Any], tuple[str, str]] = {
+    LeastRiskDecision: ("least_risk", "ByLeastRisk"),
+    GreatestUtilityDecision: ("greatest_utility", "ByGreatestUtility"),
+    LeastPenalizedDecision: ("least_penalized", "ByLeastPenalizedRisk"),
+    AggregateDecision: ("aggregate", "ByAggregate"),
+    DisclosePerRecord: ("cells_per_record", "ByCellsPerRecord"),
+    DiscloseInAll: ("cells_in_all", "ByCellsInAll"),
+    DisclosePerAttribute: ("cells_per_attribute", "ByCellsPerAttribute"),
+    ListedRulesDecision: ("listed_rules", "ByListedRules"),
 }
-"""The variant of each type of decision in a policy."""
+"""Module and class of the variant of each type of decision in a policy; a run imports its own only."""
 
 
 def decision_of(policy: Policy) -> Decision:
     """Return the variant a policy asks for: by its guarantee, or it has a decision."""
     if isinstance(policy.guarantee, KAnonymityGuarantee):
-        return ByRecoding(policy, policy.guarantee)
+        return _variant("recoded", "ByRecoding", policy, policy.guarantee)
     asked = policy.decision
     assert asked is not None, "only a policy with a decision is decided by risk"
-    return VARIANTS[type(asked)](policy, asked)
+    return _variant(*VARIANTS[type(asked)], policy, asked)
+
+
+def _variant(module: str, name: str, policy: Policy, asked: object) -> Decision:
+    """Import a variant and make it of a policy."""
+    variant: Callable[[Policy, object], Decision] = getattr(
+        import_module(f"privrisk_spark.planning.decisions.{module}"), name
+    )
+    return variant(policy, asked)

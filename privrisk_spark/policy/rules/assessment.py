@@ -107,6 +107,8 @@ def _of_masked(policy: Policy) -> bool:
 
 
 def _thresholds(policy: Policy) -> Iterator[Fault]:
+    if not policy.assess.thresholds:
+        return
     bounded = [name for name, entry in read_measures().items() if entry.safe is not None]
     for name in policy.assess.thresholds:
         if name not in bounded:

@@ -19,8 +19,6 @@ from privrisk_spark.policy.guarantees import RiskGuarantee
 from privrisk_spark.policy.masking import MaskedGuarantee
 from privrisk_spark.policy.policy import Identifier, Insensitive, Policy, Sensitive, WeightColumn
 from privrisk_spark.policy.private import DpGuarantee, PublicDp
-from privrisk_spark.policy.rules.anonymity import impossible_anonymity
-from privrisk_spark.policy.rules.as_published import impossible_as_published
 from privrisk_spark.policy.rules.assessment import impossible_assessment
 from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
 from privrisk_spark.policy.rules.history import impossible_history
@@ -32,7 +30,6 @@ from privrisk_spark.policy.rules.places import (
     impossible_sources,
     impossible_targets,
 )
-from privrisk_spark.policy.rules.private import impossible_dp
 from privrisk_spark.policy.sections import sections_of
 from privrisk_spark.policy.sensitivity import (
     InteractionSensitivity,
@@ -96,13 +93,19 @@ def _impossible_guarantee(policy: Policy) -> Iterable[Fault]:
         return
     yield from impossible_masks(policy)
     if isinstance(guarantee, DpGuarantee):
+        from privrisk_spark.policy.rules.private import impossible_dp
+
         for fault in impossible_dp(policy, guarantee):
             # A rule for another key is one of what may be published at all.
             other = not fault.path.startswith(("guarantee", "ledger"))
             yield replace(fault, guide="columns") if other else fault
     elif isinstance(guarantee, AsPublishedGuarantee):
+        from privrisk_spark.policy.rules.as_published import impossible_as_published
+
         yield from impossible_as_published(policy, guarantee)
     elif isinstance(guarantee, KAnonymityGuarantee):
+        from privrisk_spark.policy.rules.anonymity import impossible_anonymity
+
         yield from impossible_anonymity(policy, guarantee)
 
 
@@ -236,11 +239,8 @@ def _impossible_sensitivity(policy: Policy) -> Iterable[Fault]:
         if not isinstance(policy.columns.get(name), WeightColumn):
             hint = "" if name in policy.columns else nearest(name, list(policy.columns))
             yield Fault(path, f"'{name}' must be mentioned under columns with the role 'weight'{hint}")
-    used = {
-        *policy.weight_columns,
-        policy.table.weight,
-        *(name for part in sections_of(policy).values() for name in part.weight_columns),
-    }
+    used = {*policy.weight_columns, policy.table.weight}
+    used.update(name for section in sections_of(policy).values() for name in section.weight_columns)
     for name, column in policy.columns.items():
         if isinstance(column, WeightColumn) and name not in used:
             yield Fault(

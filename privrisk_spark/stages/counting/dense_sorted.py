@@ -22,7 +22,6 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, materialized, read_ipc, report, write_ipc
-from privrisk_spark.engine.chains import population_digest
 from privrisk_spark.engine.counts import Held, SpreadVectors, StoredCounts, not_held, own_vectors
 from privrisk_spark.engine.value_codes import resolve, resolved_vectors
 from privrisk_spark.engine.vectors import collect_vectors
@@ -45,7 +44,6 @@ from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.progress import LOGGER
-from privrisk_spark.stages.counting.persons import collect_persons
 from privrisk_spark.storage.part_files import write_array
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -263,6 +261,8 @@ def _collect_persons(
     known = [name for name, axis in zip(schemas.dictionary_codes(len(of_axes)), of_axes, strict=True) if axis.known]
     if choice.plan in ("dense", "sorted"):
         directory = scratch.directory(f"persons-{one.name}")
+        from privrisk_spark.stages.counting.persons import collect_persons
+
         parts, unnamed = collect_persons(scratch, rows, of_axes, directory, name=one.name)
         _refuse_unnamed(unnamed, one)
         held = [part["name"] for part in parts]
@@ -297,6 +297,8 @@ def _with_population(
     """Add the digest of the people, where classes are held against them."""
     if not (isinstance(policy.guarantee, KAnonymityGuarantee) and policy.guarantee.asks_population):
         return counted
+    from privrisk_spark.engine.chains import population_digest
+
     digest = population_digest(vectors, counts, hierarchies, counted.axes, policy.dictionary.similar)
     return replace(counted, population=digest)
 

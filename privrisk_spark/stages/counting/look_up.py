@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,15 +23,9 @@ from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.counting.cells import CellSpace
 from privrisk_spark.kernels.counting.given_counts import GivenCounts
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
-from privrisk_spark.kernels.search.cells_asked import chunk_rows
-from privrisk_spark.stages.counting.shuffle_iceberg import (
-    Materialize,
-    collect_marginals,
-    count_cells,
-    long_columns,
-    long_fields,
-    words,
-)
+
+if TYPE_CHECKING:
+    from privrisk_spark.stages.counting.shuffle_iceberg import Materialize
 
 CHUNK = "chunk"
 """Chunk of a distinct record."""
@@ -65,6 +60,8 @@ class SpreadLookup:
 
     def collect_marginals(self) -> list[LongArray]:
         """Collect ``ρ`` of every class of each attribute alone."""
+        from privrisk_spark.stages.counting.shuffle_iceberg import collect_marginals
+
         return collect_marginals(self.spread.vectors, self.space, entities=self.spread.entities)
 
     def collect_asked(self, records: DataFrame, asked: Asked, *, again: bool) -> AskedCounts:
@@ -79,6 +76,8 @@ class SpreadLookup:
         again : bool
             Whether the counts are read more than once; they are then written to files.
         """
+        from privrisk_spark.stages.counting.shuffle_iceberg import count_cells, words
+
         chunks = self.materialize(self._chunked(records), "chunks")
         needed = self.materialize(self._needed(chunks, asked), "needed")
         counted = count_cells(
@@ -101,6 +100,8 @@ class SpreadLookup:
         Which records share a chunk depends on the engine, and no result depends on it; but it must not change between
         two uses.
         """
+        from privrisk_spark.kernels.search.cells_asked import chunk_rows
+
         codes = schemas.codes(len(self.disclosure.ancestor))
         ranged = records.repartitionByRange(self.tasks, *codes) if self.tasks else records.repartitionByRange(*codes)
         bits = chunk_rows(self.disclosure).bit_length() - 1
@@ -110,6 +111,8 @@ class SpreadLookup:
 
     def _needed(self, chunks: DataFrame, asked: Asked) -> DataFrame:
         """Distinct cells each chunk can ask for: ``chunk`` long, ``c<j>`` long."""
+        from privrisk_spark.stages.counting.shuffle_iceberg import long_fields, words
+
         names = words(self.space)
 
         def run(table: pa.Table) -> pa.Table:
@@ -152,6 +155,8 @@ class AskedCounts:
         schema : StructType
             Of what it returns.
         """
+        from privrisk_spark.stages.counting.shuffle_iceberg import long_columns, words
+
         space, names, dictionary_rows = self.space, words(self.space), self.dictionary_rows
 
         def run(table: pa.Table, counted: pa.Table) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
@@ -56,9 +56,10 @@ from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.kernels.search.records import kind_keys
 from privrisk_spark.kernels.search.table_search import decide, decide_kinds
 from privrisk_spark.planning.decisions.decision import Decision
-from privrisk_spark.stages.deciding.history import remembered_part
-from privrisk_spark.stages.deciding.sampled import Sampling, sampled_facts
 from privrisk_spark.storage.parts import PartDirectory
+
+if TYPE_CHECKING:
+    from privrisk_spark.stages.deciding.sampled import Sampling
 
 
 def decided_table(
@@ -209,10 +210,14 @@ class Conclusion:
                 fingerprint.of_tuples(meant, np.ones(np.count_nonzero(decided.kept), dtype=np.int64)),
             ]
         if self.sampled is not None:
+            from privrisk_spark.stages.deciding.sampled import sampled_facts
+
             facts |= sampled_facts(decided, self.sampled, self.named, k=len(self.attributes))
         if self.remembered is not None:
             levels = decided.decisions.levels[decided.rows]
             facts["remembered"] = part_name("parquet")
+            from privrisk_spark.stages.deciding.history import remembered_part
+
             part = remembered_part(decided.table, levels, self.paths, self.secret)
             with self.remembered.writing(facts["remembered"]) as path:
                 pq.write_table(part, path, store_schema=False)

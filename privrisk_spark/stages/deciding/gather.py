@@ -20,15 +20,12 @@ from privrisk_spark.engine.vectors import vectors_of_table
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
-from privrisk_spark.kernels.search.cells_asked import needed_cells
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.planning.rules import Recoding, Rule
 from privrisk_spark.planning.search import decides_records
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.release import ChosenRule
 from privrisk_spark.stages.deciding.decide import decided, decided_table, deciding, join_decisions
-from privrisk_spark.stages.deciding.recode import collect_recoding
-from privrisk_spark.stages.deciding.rules import RuleInputs, collect_rule
 
 DECISIONS_PER_TASK = 100
 """Records that are decided one at a time: some take a thousand times as long as others, and no core should wait."""
@@ -72,9 +69,14 @@ def collect_decisions(
     """
     k, weights = len(hierarchies), WeightColumns.of_policy(policy, list(hierarchies))
     if isinstance(procedure, Recoding):
+        from privrisk_spark.stages.deciding.recode import collect_recoding
+        from privrisk_spark.stages.deciding.rules import RuleInputs
+
         inputs = RuleInputs(scratch, disclosure, tuple(counted), policy, hierarchies, rows)
         return collect_recoding(inputs, encoded, procedure)
     if not isinstance(procedure, Search):
+        from privrisk_spark.stages.deciding.rules import RuleInputs, collect_rule
+
         return collect_rule(RuleInputs(scratch, disclosure, tuple(counted), policy, hierarchies), encoded, procedure)
     stored = [counts for counts in counted if isinstance(counts, StoredCounts)]
     attacker = StoredAttacker.of(policy, stored)
@@ -94,6 +96,8 @@ def collect_decisions(
         schema = schemas.decided(records.schema, k)
         (lookup,) = [counts for counts in counted if not isinstance(counts, StoredCounts)]
         space, codes, floor = lookup.space, schemas.codes(k), procedure.floor
+
+        from privrisk_spark.kernels.search.cells_asked import needed_cells
 
         def asked(table: pa.Table) -> list[LongArray]:
             return needed_cells(disclosure, floor, space, integers(table, codes))

@@ -14,12 +14,9 @@ from privrisk_spark.errors import CheckError, SchemaError
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.kept_columns import TOGETHER_WAY_OUT, way_out
-from privrisk_spark.reporting.masking import FEW_CHANGED
 from privrisk_spark.reporting.page_templates import fill
 from privrisk_spark.results.contract import FactRule, Level
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
-from privrisk_spark.results.masking import MaskingFacts
 from privrisk_spark.results.release import Check
 from privrisk_spark.stages.publishing.suites import Contract, column_suite, fact_suite
 from privrisk_spark.storage.directories import make_missing
@@ -27,6 +24,8 @@ from privrisk_spark.storage.documents import write_json, write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from privrisk_spark.results.masking import MaskingFacts
 
 
 _OF_IDS = ("null record ids", "duplicate record ids")
@@ -164,6 +163,8 @@ def masked_rules(
     proved_k : int or None
         What microaggregation over all quasi-identifiers proves.
     """
+    from privrisk_spark.reporting.masking import FEW_CHANGED
+
     rules = [FactRule("released rows", "every record read is released", facts.rows, facts.rows)]
     values: dict[str, float | int] = {"released rows": released.rows}
     fact = "masked values in other rows"
@@ -255,6 +256,8 @@ def decision_rules(
     if checks.kept_uniqueness_at_most is not None:
         most = checks.kept_uniqueness_at_most
         one, many = ("row", "rows") if released.persons is None else ("person", "persons")
+        from privrisk_spark.reporting.kept_columns import TOGETHER_WAY_OUT, way_out
+
         for name, uniques in released.unique_by_kept.items():
             fact = f"uniqueness of {name}"
             text = f"at most {most:.4g} of the {many} have a value of '{name}' that no other {one} has: {way_out(name)}"

@@ -29,7 +29,6 @@ from privrisk_spark.kernels.numeric.moments import Moments, risk_bins
 from privrisk_spark.kernels.numeric.packing import Packing
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, HistoryFacts, ReleaseFacts
 from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
-from privrisk_spark.stages.publishing.uniqueness import measure_uniques, write_values
 from privrisk_spark.storage.part_files import map_array, write_array
 from privrisk_spark.storage.parts import PartDirectory
 
@@ -156,7 +155,11 @@ def release_classes(
             name = part_name("npy")
             columns = [of_class, *words, np.bincount(member, minlength=len(first))]
             write_array(np.stack([column[order] for column in columns]), directory, name)
-            values = write_values([table.column(of) for of in as_it_is], numbers, directory, name)
+            values = []
+            if as_it_is:
+                from privrisk_spark.stages.publishing.uniqueness import write_values
+
+                values = write_values([table.column(of) for of in as_it_is], numbers, directory, name)
             label_rows.append(fingerprint.of_tuples([nodes[first] for nodes in nodes_of], columns[-1]))
             facts = {"rows": table.num_rows, "classes": len(first), "outside": outside, "label_rows": label_rows}
             facts["values"] = values
@@ -250,6 +253,8 @@ def measure_release(
     uniques = []
     if kept:
         sizes = [sum(part["values"][j] for part in parts) for j in range(len(kept) + 1)]
+        from privrisk_spark.stages.publishing.uniqueness import measure_uniques
+
         uniques = measure_uniques(scratch, directory, names, sizes)
     return ReleaseFacts(
         rows=sum(part["rows"] for part in parts),

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from privrisk_spark.storage.lakes.delta import open_delta
-from privrisk_spark.storage.lakes.delta_releases import DeltaReleases
-from privrisk_spark.storage.lakes.iceberg import open_iceberg
-from privrisk_spark.storage.lakes.iceberg_releases import IcebergReleases
 from privrisk_spark.storage.lakes.release_table import ReleaseTable
 from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Snapshot
 
@@ -30,6 +26,9 @@ def open_snapshot(asked: Asked, pin: Pin | None = None) -> Snapshot:
     InputError
         If the package of the format is not installed.
     """
+    from privrisk_spark.storage.lakes.delta import open_delta
+    from privrisk_spark.storage.lakes.iceberg import open_iceberg
+
     return open_delta(asked, pin) if asked.form == "delta" else open_iceberg(asked, pin)
 
 
@@ -42,5 +41,8 @@ def release_table(asked: Asked, date_column: str | None = None) -> ReleaseTable[
     date_column : str, optional
         Column for the date of a release, by which the table is partitioned.
     """
+    from privrisk_spark.storage.lakes.delta_releases import DeltaReleases
+    from privrisk_spark.storage.lakes.iceberg_releases import IcebergReleases
+
     kind = DeltaReleases if asked.form == "delta" else IcebergReleases
     return kind(asked, date_column)
