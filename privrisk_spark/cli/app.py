@@ -15,27 +15,14 @@ from typer.core import TyperGroup
 from privrisk_spark import __version__
 from privrisk_spark.cli.printing import echo
 
-_CLI = "privrisk_spark.cli"
+_ELSEWHERE = {"approve": "fit", "synthesize": "synthetic"}
 COMMANDS = {
-    "init": f"{_CLI}.init",
-    "validate": f"{_CLI}.validate",
-    "release": f"{_CLI}.release",
-    "mask": f"{_CLI}.mask",
-    "withdraw": f"{_CLI}.withdraw",
-    "assess": f"{_CLI}.assess",
-    "attack": f"{_CLI}.attack",
-    "share": f"{_CLI}.share",
-    "fit": f"{_CLI}.fit",
-    "approve": f"{_CLI}.fit",
-    "curves": f"{_CLI}.curves",
-    "audit": f"{_CLI}.audit",
-    "synthesize": f"{_CLI}.synthetic",
-    "guide": f"{_CLI}.guide",
-    "config": f"{_CLI}.config",
-    "experiments": f"{_CLI}.experiments",
-    "hierarchy": f"{_CLI}.hierarchy",
-    "ledger": f"{_CLI}.ledger",
-}
+    name: f"privrisk_spark.cli.{_ELSEWHERE.get(name, name)}"
+    for name in (
+        "init", "validate", "release", "mask", "withdraw", "assess", "attack", "share", "fit", "approve", "curves",
+        "audit", "synthesize", "guide", "config", "experiments", "hierarchy", "ledger",
+    )
+}  # fmt: skip
 """Module of each command. It has a function with the name of the command, or a group with the ending ``_app``."""
 
 
