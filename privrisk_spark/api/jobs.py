@@ -63,27 +63,9 @@ def run_job(
 ) -> tuple[R, Page, Path | str, PrivateDirectory | None, SparkSession]:
     """Run a job that writes to a directory: read its policy, check its output, hold a session and run its pipeline.
 
-    Parameters
-    ----------
-    name : str
-        Command, for the name of the application.
-    table : DataFrame or None
-        Passed to `pipeline` as ``table``; None is the table the policy names.
-    pipeline : callable
-        Takes session, policy, ``place``, ``run_id``, ``date`` and `more`.
-    check : callable
-        Returns the place that an output names.
-    page : str
-        Name of the report in the place.
-    prepare : callable
-        Returns the policy for a run with or without a frame.
-    encrypt, retries : bool
-        As :func:`privrisk_spark.engine.session.held` takes them.
-
-    Returns
-    -------
-    tuple
-        Result of the pipeline, report, address of the place, private directory of a result without an output, session.
+    `pipeline` takes session, policy, ``place``, ``run_id``, ``date``, ``table`` if a frame is given, and `more`.
+    `check` returns the place of an output, `prepare` the policy for a run with or without a frame. The function returns
+    the pipeline's result, the report, its address, the private directory of a result without an output, the session.
     """
     from privrisk_spark.engine.session import held
 
