@@ -187,8 +187,8 @@ def assess(
     asked = _asked(table, own, quasi_identifiers, sensitive, thresholds, record_id)
     more: dict[str, Any] = {"output": output, "run_id": run_id, "date": date, "announce": announce}
     run = run_job("assess", table, asked, measure, check=pipeline.check_output, **more)
-    found, there = run.result
-    return Assessed(found, *run[1:], there)
+    (found, there), report, place, private, spark = run
+    return Assessed(found, report, place, private, spark, there)
 
 
 def _asked(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.jobs import JobResult, run_job
 from privrisk_spark.api.policies import PolicyLike
@@ -105,19 +105,6 @@ def audit(
     """
     from privrisk_spark.pipelines import audit as pipeline
 
-    run = run_job(
-        "audit",
-        None,
-        policy,
-        pipeline.audit,
-        check=pipeline.check_output,
-        output=output,
-        run_id=run_id,
-        date=date,
-        page="audit.html",
-        prepare=lambda own, _: own,
-        retries=True,
-        trials=trials,
-        seed=seed,
-    )
-    return Audited(*run[:4])
+    asked: dict[str, Any] = {"output": output, "run_id": run_id, "date": date, "trials": trials, "seed": seed}
+    how: dict[str, Any] = {"page": "audit.html", "prepare": lambda own, _: own, "retries": True}
+    return Audited(*run_job("audit", None, policy, pipeline.audit, check=pipeline.check_output, **how, **asked)[:4])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.jobs import JobResult, run_job
 from privrisk_spark.api.policies import PolicyLike
@@ -158,16 +158,8 @@ def compose(
     """
     from privrisk_spark.pipelines import composition as pipeline
 
-    run = run_job(
-        "assess",
-        table,
-        policy,
-        pipeline.compose,
-        check=pipeline.check_output,
-        output=output,
-        run_id=run_id,
-        date=date,
-        page="composition.html",
-        encrypt=True,
+    asked: dict[str, Any] = {"output": output, "run_id": run_id, "date": date}
+    how: dict[str, Any] = {"page": "composition.html", "encrypt": True}
+    return Composed(
+        *run_job("assess", table, policy, pipeline.compose, check=pipeline.check_output, **how, **asked)[:4]
     )
-    return Composed(*run[:4])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.api.jobs import JobResult, run_job
 from privrisk_spark.api.policies import PolicyLike
@@ -141,17 +141,7 @@ def curves(
     from privrisk_spark.planning.curves import request_of
     from privrisk_spark.planning.places import check_request
 
-    run = run_job(
-        "curves",
-        table,
-        policy,
-        pipeline.curves,
-        check=partial(check_request, what="curves"),
-        output=output,
-        run_id=run_id,
-        date=date,
-        page="curves.html",
-        request=request_of(shares, floors, records),
-        announce=announce,
-    )
-    return Curves(*run[:4])
+    asked: dict[str, Any] = {"output": output, "run_id": run_id, "date": date, "announce": announce}
+    how: dict[str, Any] = {"check": partial(check_request, what="curves"), "page": "curves.html"}
+    request = request_of(shares, floors, records)
+    return Curves(*run_job("curves", table, policy, pipeline.curves, request=request, **how, **asked)[:4])

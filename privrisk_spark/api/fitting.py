@@ -172,8 +172,8 @@ def fit(
         return pipeline.check_output(own, where)
 
     asked: dict[str, Any] = {"output": output, "run_id": run_id, "date": date, "announce": announce}
-    run = run_job("fit", table, policy, pipeline.fit, check=check, **asked)
-    return Fitted(run.result, Path(run.place) / pipeline.SCHEME, run.private)
+    scheme, _, place, private, _ = run_job("fit", table, policy, pipeline.fit, check=check, **asked)
+    return Fitted(scheme, Path(place) / pipeline.SCHEME, private)
 
 
 def approve(scheme: str | Path, *, by: str) -> Fitted:

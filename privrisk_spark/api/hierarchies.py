@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privrisk_spark.api.policies import Policy
+from privrisk_spark.engine.failures import named
 from privrisk_spark.errors import ConfigError, Fault, listing, nearest
 from privrisk_spark.hierarchies.builders import build, is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -48,8 +49,6 @@ def hierarchies_of(
     if all(is_public(found.quasi_identifiers[name].hierarchy) for name in names):
         specs = {name: found.quasi_identifiers[name] for name in names}
         return {name: build(of.hierarchy, name, null_leaf=of.nulls == "own-value") for name, of in specs.items()}
-    from privrisk_spark.engine.failures import named
-
     with named():
         from privrisk_spark.engine.session import held
         from privrisk_spark.pipelines.hierarchies import open_hierarchies
@@ -105,8 +104,6 @@ def check_hierarchies(
     elif place is not None:
         asked = asked.model_copy(update={"table": type(asked.table).model_validate(place)})
     names = _chosen(asked, column)
-    from privrisk_spark.engine.failures import named
-
     with named():
         from privrisk_spark.engine.session import held
         from privrisk_spark.pipelines.hierarchies import check_hierarchies as check

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
@@ -24,16 +24,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JobResult(Closeable):
-    """Result of a job, its page and its directory.
-
-    Attributes
-    ----------
-    result : object
-        Result of the pipeline.
-    report : Page
-    place : Path or str
-    private : PrivateDirectory or None
-    """
+    """Result of a job, its page and its directory; each job documents its own."""
 
     result: Any
     report: Page
@@ -54,27 +45,6 @@ class JobResult(Closeable):
         return str(self.result._repr_html_())
 
 
-class JobRun(NamedTuple, Generic[R]):
-    """What a job left.
-
-    Attributes
-    ----------
-    result : object
-        Result of the pipeline.
-    report : Page
-    place : Path or str
-    private : PrivateDirectory or None
-        Directory of a result without an output.
-    spark : SparkSession
-    """
-
-    result: R
-    report: Page
-    place: Path | str
-    private: PrivateDirectory | None
-    spark: SparkSession
-
-
 def run_job(
     name: str,
     table: DataFrame | None,
@@ -90,32 +60,12 @@ def run_job(
     encrypt: bool = False,
     retries: bool = False,
     **more: Any,
-) -> JobRun[R]:
+) -> tuple[R, Page, Path | str, PrivateDirectory | None, SparkSession]:
     """Run a job that writes to a directory: read its policy, check its output, hold a session and run its pipeline.
 
-    Parameters
-    ----------
-    name : str
-        Command, for the name of the application.
-    table : DataFrame or None
-        Passed to `pipeline` as ``table``; None is the table the policy names.
-    policy : Policy, str, Path or mapping
-    pipeline : callable
-        Takes session, policy, ``place``, ``run_id``, ``date`` and `more`.
-    check : callable
-        Returns the place that an output names.
-    output : str or Path or None
-        None is a private temporary directory, which an error removes.
-    run_id, date
-        As :func:`settle_run` takes them.
-    page : str
-        Name of the report in the place.
-    prepare : callable
-        Returns the policy for a run with or without a frame.
-    encrypt, retries : bool
-        As :func:`privrisk_spark.engine.session.held` takes them.
-    **more : object
-        Further arguments of `pipeline`.
+    `pipeline` takes session, policy, ``place``, ``run_id``, ``date``, ``table`` if a frame is given, and `more`.
+    `check` returns the place of an output, `prepare` the policy for a run with or without a frame. The function returns
+    the pipeline's result, the report, its address, the private directory of a result without an output, the session.
     """
     from privrisk_spark.engine.session import held
 
@@ -132,4 +82,4 @@ def run_job(
                 more["table"] = given
             result = pipeline(spark, own, place=place, run_id=run, date=day, **more)
         report = Page((place.read(page) or b"").decode())
-    return JobRun(result, report, place.address, private, spark)
+    return result, report, place.address, private, spark

@@ -13,28 +13,21 @@ import typer.main
 from typer.core import TyperGroup
 
 from privrisk_spark.cli.printing import echo
+from privrisk_spark.registry import EXTENSIONS
 from privrisk_spark.version import __version__
 
-_CLI = "privrisk_spark.cli"
-COMMANDS = {
-    "init": f"{_CLI}.init",
-    "validate": f"{_CLI}.validate",
-    "release": f"{_CLI}.release",
-    "mask": f"{_CLI}.mask",
-    "withdraw": f"{_CLI}.withdraw",
-    "assess": f"{_CLI}.assess",
-    "attack": "privrisk_spark.extensions.attack.cli",
-    "share": "privrisk_spark.extensions.network.cli",
-    "fit": f"{_CLI}.fit",
-    "approve": f"{_CLI}.fit",
-    "curves": f"{_CLI}.curves",
-    "audit": f"{_CLI}.audit",
-    "synthesize": f"{_CLI}.synthetic",
-    "guide": f"{_CLI}.guide",
-    "config": f"{_CLI}.config",
-    "hierarchy": f"{_CLI}.hierarchy",
-    "ledger": f"{_CLI}.ledger",
+_ELSEWHERE = {
+    "approve": "cli.fit",
+    "synthesize": "cli.synthetic",
+    **{one.job: f"extensions.{one.package}.cli" for one in EXTENSIONS},
 }
+COMMANDS = {
+    name: f"privrisk_spark.{_ELSEWHERE.get(name, f'cli.{name}')}"
+    for name in (
+        "init", "validate", "release", "mask", "withdraw", "assess", "attack", "share", "fit", "approve", "curves",
+        "audit", "synthesize", "guide", "config", "hierarchy", "ledger",
+    )
+}  # fmt: skip
 """Module of each command. It has a function with the name of the command, or a group with the ending ``_app``."""
 
 

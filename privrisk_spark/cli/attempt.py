@@ -120,15 +120,7 @@ def attempted(run_id: str | None, log_format: LogFormat, *, told: Path | None = 
 
 @dataclass(frozen=True)
 class Job:
-    """A job whose policy was read.
-
-    Attributes
-    ----------
-    attempt : Attempt
-    policy : Policy
-    date : date
-        Business date.
-    """
+    """A job whose policy was read, and its business date."""
 
     attempt: Attempt
     policy: Policy
@@ -142,16 +134,7 @@ class Job:
 
 @contextmanager
 def start_job(common: CommonOptions, *, releasing: bool = False, told: Path | None = None) -> Iterator[Job]:
-    """Read the policy of a job and run the job; the command ends as :func:`attempted` describes.
-
-    Parameters
-    ----------
-    common : CommonOptions
-    releasing : bool
-        Demand what a release needs.
-    told : Path, optional
-        Status file.
-    """
+    """Read the policy of a job, with what a release needs if `releasing`, and end the job as :func:`attempted` does."""
     with attempted(common.run_id, common.log_format, told=told) as attempt:
         policy, day = attempt.policy(common.files, common.overrides, common.date, releasing=releasing)
         from privrisk_spark.engine.failures import named

@@ -34,13 +34,13 @@ def fit(
     echo(f"  {found.place} (never publish: exact figures; privrisk approve FILE --by NAME)")
 
 
+@told_errors()
 def approve(
     scheme: Annotated[str, typer.Argument(metavar="SCHEME", help="File scheme.json of privrisk fit.")],
     by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who has looked at it and approves it.")],
 ) -> None:
     """Approve a fitted scheme as it is now; a release by it refuses whatever it holds that was not approved."""
-    with told_errors():
-        import privrisk_spark as pr
+    import privrisk_spark as pr
 
-        found = pr.approve(scheme, by=by)
+    found = pr.approve(scheme, by=by)
     echo(f"{scheme}: approved by {by}, content {found.digest}")

@@ -11,9 +11,9 @@ from privrisk_spark.cli.printing import echo
 from privrisk_spark.reporting.guide import text
 
 
+@told_errors()
 def guide(
     section: Annotated[str | None, typer.Argument(metavar="[SECTION]", help="One section; without it, all.")] = None,
 ) -> None:
     """Print the privacy officer's guide: what a differentially private release promises, how to choose its figures."""
-    with told_errors():
-        echo(text(section), nl=False)
+    echo(text(section), nl=False)

@@ -37,6 +37,7 @@ _HIDDEN = "the labels come from values of records; --values shows them"
 
 
 @hierarchy_app.command()
+@attempted(None, LogFormat.text)
 def show(
     source: Source,
     column: Column = None,
@@ -46,12 +47,11 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print the levels of hierarchies: how many nodes, how many values under one, and examples of labels."""
-    with attempted(None, LogFormat.text):
-        from privrisk_spark.api.hierarchies import hierarchies_of
-        from privrisk_spark.hierarchies.description import describe
+    from privrisk_spark.api.hierarchies import hierarchies_of
+    from privrisk_spark.hierarchies.description import describe
 
-        found = hierarchies_of(source, column=column, separator=separator, overrides=overrides or [])
-        told = [describe(one, values=values) for one in found.values()]
+    found = hierarchies_of(source, column=column, separator=separator, overrides=overrides or [])
+    told = [describe(one, values=values) for one in found.values()]
     if as_json:
         echo(json.dumps([one.to_dict() for one in told], indent=2, ensure_ascii=False))
         return
@@ -60,6 +60,7 @@ def show(
 
 
 @hierarchy_app.command()
+@attempted(None, LogFormat.text)
 def check(
     source: Source,
     table: Annotated[
@@ -81,24 +82,23 @@ def check(
 
     Exit code 2 if there are such, and the policy does not suppress them.
     """
-    with attempted(None, LogFormat.text):
-        from privrisk_spark.api.hierarchies import check_hierarchies
-        from privrisk_spark.hierarchies.description import describe
+    from privrisk_spark.api.hierarchies import check_hierarchies
+    from privrisk_spark.hierarchies.description import describe
 
-        wrong = [option for option in options or [] if "=" not in option]
-        if wrong:
-            raise ConfigError([Fault("--option", f"must be written key=value, such as sep=;. Got {wrong[0]!r}")])
-        found = check_hierarchies(
-            source,
-            table,
-            column=column,
-            separator=separator,
-            overrides=overrides or [],
-            form=form,
-            options=dict(option.split("=", 1) for option in options or []),
-            values=values,
-        )
-        told = {name: describe(one.hierarchy, values=values) for name, one in found.items()}
+    wrong = [option for option in options or [] if "=" not in option]
+    if wrong:
+        raise ConfigError([Fault("--option", f"must be written key=value, such as sep=;. Got {wrong[0]!r}")])
+    found = check_hierarchies(
+        source,
+        table,
+        column=column,
+        separator=separator,
+        overrides=overrides or [],
+        form=form,
+        options=dict(option.split("=", 1) for option in options or []),
+        values=values,
+    )
+    told = {name: describe(one.hierarchy, values=values) for name, one in found.items()}
     if as_json:
         document = [{**told[name].to_dict(), "table": one.to_dict()} for name, one in found.items()]
         echo(json.dumps(document, indent=2, ensure_ascii=False))
@@ -110,6 +110,7 @@ def check(
 
 
 @hierarchy_app.command()
+@attempted(None, LogFormat.text)
 def draw(
     source: Source,
     output: Annotated[Path, typer.Option("--output", metavar="FILE.svg", help="Where to write the picture.")],
@@ -122,23 +123,20 @@ def draw(
     values: Values = False,
 ) -> None:
     """Draw a hierarchy as a tree, an SVG picture; where it is wide, it says how much is left out."""
-    with attempted(None, LogFormat.text):
-        from privrisk_spark.api.hierarchies import hierarchies_of
-        from privrisk_spark.reporting.hierarchy_trees import draw_hierarchy
-        from privrisk_spark.storage.documents import write_text
+    from privrisk_spark.api.hierarchies import hierarchies_of
+    from privrisk_spark.reporting.hierarchy_trees import draw_hierarchy
+    from privrisk_spark.storage.documents import write_text
 
-        if output.exists() and not output.read_bytes().lstrip().startswith((b"<svg", b"<?xml")):
-            rule = f"must be a new file, or an SVG picture. Got '{output}'. Fix: name another file"
-            raise ConfigError([Fault("--output", rule)])
-        found = hierarchies_of(source, column=column, separator=separator, overrides=overrides or [])
-        if len(found) != 1:
-            raise ConfigError([Fault("--column", f"is required, as there are {listing(list(found))}")])
-        (hierarchy,) = found.values()
-        if not hierarchy.public and not values:
-            raise ConfigError(
-                [Fault("--values", f"is required: {_HIDDEN.partition(';')[0]}, and would be in the picture")]
-            )
-        write_text(output, draw_hierarchy(hierarchy, rows=rows) + "\n")
+    if output.exists() and not output.read_bytes().lstrip().startswith((b"<svg", b"<?xml")):
+        rule = f"must be a new file, or an SVG picture. Got '{output}'. Fix: name another file"
+        raise ConfigError([Fault("--output", rule)])
+    found = hierarchies_of(source, column=column, separator=separator, overrides=overrides or [])
+    if len(found) != 1:
+        raise ConfigError([Fault("--column", f"is required, as there are {listing(list(found))}")])
+    (hierarchy,) = found.values()
+    if not hierarchy.public and not values:
+        raise ConfigError([Fault("--values", f"is required: {_HIDDEN.partition(';')[0]}, and would be in the picture")])
+    write_text(output, draw_hierarchy(hierarchy, rows=rows) + "\n")
     echo(f"{hierarchy.attribute}: {output}")
 
 

@@ -12,17 +12,17 @@ from privrisk_spark.cli.ledger_texts import totals
 from privrisk_spark.cli.printing import echo
 
 
+@told_errors()
 def reserve(policies: Policies, run_id: RunId = None, overrides: Overrides = None, date: Date = None) -> None:
     """Charge a run now; releasing under the same run id then costs nothing more.
 
     Reserving again is free, with other parameters refused. What is reserved stays spent whether or not the release is
     ever made; see void.
     """
-    with told_errors():
-        from privrisk_spark.planning import budget
+    from privrisk_spark.planning import budget
 
-        policy, run, day = read(policies, overrides, date, run_id)
-        made = budget.reserve(policy, run, day)
+    policy, run, day = read(policies, overrides, date, run_id)
+    made = budget.reserve(policy, run, day)
     if made.fresh:
         echo(f"Reserved epsilon {made.epsilon} and delta {made.delta} for run id {run} of lineage {made.lineage}.")
         echo(f"  release it with --run-id {run}, the same policy and the same date")
@@ -36,6 +36,7 @@ def reserve(policies: Policies, run_id: RunId = None, overrides: Overrides = Non
         )
 
 
+@told_errors()
 def void(
     policies: Policies,
     run_id: Annotated[str, typer.Option(help="The run, as it was reserved.")],
@@ -59,16 +60,16 @@ def void(
     Refused for what is committed, which may be seen already, and where the statement cannot be true: the ledger knows
     the place the run was begun for, whatever output.path says now.
     """
-    with told_errors():
-        from privrisk_spark.planning import statements
+    from privrisk_spark.planning import statements
 
-        policy, run, _ = read(policies, overrides, date, run_id)
-        balance = statements.void(policy, run, reason=reason, nothing_left_the_zone=nothing_left_the_zone)
+    policy, run, _ = read(policies, overrides, date, run_id)
+    balance = statements.void(policy, run, reason=reason, nothing_left_the_zone=nothing_left_the_zone)
     kept = "its budget was given back" if nothing_left_the_zone else "its budget stays spent"
     echo(f"Voided run id {run} of lineage {balance.lineage}; {kept}.")
     echo(totals(balance))
 
 
+@told_errors()
 def create(
     policies: AnyPolicies = None,
     url: Url = None,
@@ -80,15 +81,14 @@ def create(
     On PostgreSQL run this as the database's owner, and grant what it prints to the role that releases: it can then read
     and append, and nothing else.
     """
-    with told_errors():
-        from privrisk_spark.ledger.ledger import Ledger
-        from privrisk_spark.planning.budget import claim_vault_of_ledger
+    from privrisk_spark.ledger.ledger import Ledger
+    from privrisk_spark.planning.budget import claim_vault_of_ledger
 
-        policy, address = place(policies, url, overrides, date)
-        if policy is not None:
-            claim_vault_of_ledger(policy)
-        ledger = Ledger(address)
-        ledger.create()
+    policy, address = place(policies, url, overrides, date)
+    if policy is not None:
+        claim_vault_of_ledger(policy)
+    ledger = Ledger(address)
+    ledger.create()
     echo("The ledger is there.")
     if ledger.grants:
         echo("As its owner, let a role release (here one named pipeline):")

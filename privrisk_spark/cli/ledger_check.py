@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from privrisk_spark.planning.reconciliation import Verdict
 
 
+@told_errors()
 def verify(
     policies: AnyPolicies = None,
     url: Url = None,
@@ -28,13 +29,13 @@ def verify(
 
     What was cut off its end, nothing in the ledger tells: see reconcile.
     """
-    with told_errors():
-        from privrisk_spark.planning import reconciliation
+    from privrisk_spark.planning import reconciliation
 
-        _, address = place(policies, url, overrides, date)
-        _tell(reconciliation.verify(address), as_json)
+    _, address = place(policies, url, overrides, date)
+    _tell(reconciliation.verify(address), as_json)
 
 
+@told_errors()
 def reconcile(
     places: Annotated[
         list[str], typer.Argument(metavar="PLACE...", help="What output.path and output.vault are, or were.")
@@ -59,20 +60,20 @@ def reconcile(
     another amount for, or if a vault knows an event that the ledger does not hold. Charges without a release, and what
     was accepted, are only told.
     """
-    with told_errors():
-        from privrisk_spark.planning import reconciliation
+    from privrisk_spark.planning import reconciliation
 
-        if (accept is None) != (reason is None):
-            raise ConfigError([Fault("--accept", "needs --reason, and --reason goes with --accept")])
-        if accept is not None and reason is not None:
-            from privrisk_spark.planning import statements
+    if (accept is None) != (reason is None):
+        raise ConfigError([Fault("--accept", "needs --reason, and --reason goes with --accept")])
+    if accept is not None and reason is not None:
+        from privrisk_spark.planning import statements
 
-            lost = statements.accept(ledger, places, lineage=accept, reason=reason)
-            for line in accepted(lost, accept):
-                echo(line, err=as_json)
-        _tell(reconciliation.hold_against(ledger, places), as_json)
+        lost = statements.accept(ledger, places, lineage=accept, reason=reason)
+        for line in accepted(lost, accept):
+            echo(line, err=as_json)
+    _tell(reconciliation.hold_against(ledger, places), as_json)
 
 
+@told_errors()
 def move(
     policies: Policies,
     reason: Annotated[str, typer.Option(help="Why, for the record; never a record's value.")],
@@ -90,11 +91,10 @@ def move(
 
     So is the column of its persons (table.entity_id). Statements are kept in the ledger, and show lists them.
     """
-    with told_errors():
-        from privrisk_spark.planning.statements import move as moved
+    from privrisk_spark.planning.statements import move as moved
 
-        policy, _, _ = read(policies, overrides, date, None)
-        lineage = moved(policy, reason=reason, beside=beside or [])
+    policy, _, _ = read(policies, overrides, date, None)
+    lineage = moved(policy, reason=reason, beside=beside or [])
     echo(f"Lineage {lineage} is of the table at this place, too.")
 
 

@@ -14,6 +14,7 @@ from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import ConfigError, EngineError, Fault, listing, nearest
 
 
+@told_errors()
 def show(
     policies: AnyPolicies = None,
     url: Url = None,
@@ -25,48 +26,48 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show what a lineage has spent, its cap, what is left, and every run with its state."""
-    with told_errors():
-        from privrisk_spark.ledger.account import balance_of
-        from privrisk_spark.ledger.ledger import Ledger
-        from privrisk_spark.ledger.request import lineage_name
-        from privrisk_spark.planning.budget import balance_document, ledger_of, tighter
+    from privrisk_spark.ledger.account import balance_of
+    from privrisk_spark.ledger.ledger import Ledger
+    from privrisk_spark.ledger.request import lineage_name
+    from privrisk_spark.planning.budget import balance_document, ledger_of, tighter
 
-        policy, address = place(policies, url, overrides, date)
-        ledger = Ledger(address)
-        if policy is not None:
-            if lineage is not None:
-                raise ConfigError([Fault("--lineage", "goes with --url; a policy names its lineage itself")])
-            assert policy.ledger is not None
-            lineage = policy.ledger.lineage
-        if lineage is None:
-            accounts, broken = ledger.histories()
-            balances = [balance_of(account) for account in accounts.values()]
-            if as_json:
-                echo(json.dumps([balance_document(balance) for balance in balances], indent=2))
-            else:
-                echo(overview(balances))
-            if broken:
-                # Those that are whole are told all the same.
-                raise EngineError(
-                    f"{len(broken)} lineages of the ledger are not whole: {', '.join(broken)}; 'privrisk ledger "
-                    "verify' tells which event of each is not what was written."
-                )
-            return
-        known = ledger.lineages()
-        if policy is None and lineage_name(lineage) not in map(lineage_name, known):
-            rule = f"is not in the ledger{nearest(lineage, known)}; it holds {listing(known) or 'none'}"
-            raise ConfigError([Fault("--lineage", f"{rule}. Got {lineage!r}")])
-        balance = ledger.balance(lineage)
-        of_policy = None if policy is None else ledger_of(policy)
-        closer = tighter(
-            balance,
-            accounting=None if of_policy is None else of_policy.accounting,
-            cap=None if of_policy is None else of_policy.cap.delta,
-        )
-        document = {**balance_document(balance), "tighter": closer}
-        echo(json.dumps(document, indent=2) if as_json else statement(balance, closer))
+    policy, address = place(policies, url, overrides, date)
+    ledger = Ledger(address)
+    if policy is not None:
+        if lineage is not None:
+            raise ConfigError([Fault("--lineage", "goes with --url; a policy names its lineage itself")])
+        assert policy.ledger is not None
+        lineage = policy.ledger.lineage
+    if lineage is None:
+        accounts, broken = ledger.histories()
+        balances = [balance_of(account) for account in accounts.values()]
+        if as_json:
+            echo(json.dumps([balance_document(balance) for balance in balances], indent=2))
+        else:
+            echo(overview(balances))
+        if broken:
+            # Those that are whole are told all the same.
+            raise EngineError(
+                f"{len(broken)} lineages of the ledger are not whole: {', '.join(broken)}; 'privrisk ledger "
+                "verify' tells which event of each is not what was written."
+            )
+        return
+    known = ledger.lineages()
+    if policy is None and lineage_name(lineage) not in map(lineage_name, known):
+        rule = f"is not in the ledger{nearest(lineage, known)}; it holds {listing(known) or 'none'}"
+        raise ConfigError([Fault("--lineage", f"{rule}. Got {lineage!r}")])
+    balance = ledger.balance(lineage)
+    of_policy = None if policy is None else ledger_of(policy)
+    closer = tighter(
+        balance,
+        accounting=None if of_policy is None else of_policy.accounting,
+        cap=None if of_policy is None else of_policy.cap.delta,
+    )
+    document = {**balance_document(balance), "tighter": closer}
+    echo(json.dumps(document, indent=2) if as_json else statement(balance, closer))
 
 
+@told_errors()
 def plan(
     policies: Policies,
     run_id: RunId = None,
@@ -78,11 +79,10 @@ def plan(
 
     Ends with 1 if the budget does not allow the run, so that a schedule can ask before it starts a cluster.
     """
-    with told_errors():
-        from privrisk_spark.planning import budget
+    from privrisk_spark.planning import budget
 
-        policy, run, day = read(policies, overrides, date, run_id)
-        found = budget.forecast(policy, run, day)
-        echo(json.dumps(found.to_dict(), indent=2) if as_json else prospect(found))
-        if found.refusal is not None:
-            raise found.refusal
+    policy, run, day = read(policies, overrides, date, run_id)
+    found = budget.forecast(policy, run, day)
+    echo(json.dumps(found.to_dict(), indent=2) if as_json else prospect(found))
+    if found.refusal is not None:
+        raise found.refusal

@@ -111,19 +111,7 @@ PrivateOutput = Annotated[
 
 @dataclass(frozen=True)
 class CommonOptions:
-    """Options that every job takes; ``--quiet``, ``--verbose`` and ``--engine`` act when they are parsed.
-
-    Attributes
-    ----------
-    policies, config : list of str or None
-        Policy files, as arguments and as ``--config``.
-    overrides : list of str or None
-        ``--set``.
-    date, run_id : str or None
-    log_format : LogFormat
-    quiet, verbose : bool
-    engine : EngineName or None
-    """
+    """Options that every job takes; ``--quiet``, ``--verbose`` and ``--engine`` act when they are parsed."""
 
     policies: Policies = None
     config: Configs = None
@@ -149,13 +137,7 @@ _COMMON = tuple(signature(CommonOptions, eval_str=True).parameters.values())
 
 
 def take_common(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the common options to a command, which gets them as its first argument.
-
-    Parameters
-    ----------
-    command : callable
-        Its other parameters are its own options.
-    """
+    """Add the common options to a command, which gets them as its first argument."""
     own = list(signature(command, eval_str=True).parameters.values())[1:]
     required = sum(one.default is Parameter.empty for one in own)
 

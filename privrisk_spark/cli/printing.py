@@ -28,16 +28,7 @@ def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
 
 
 def print_private(place: ResultPlace, *names: str, about: str = "the table") -> None:
-    """Print where the files of a job are, and that they must not be published.
-
-    Parameters
-    ----------
-    place : ResultPlace
-    *names : str
-        Of the files.
-    about : str
-        What their figures are about.
-    """
+    """Print where the files of a job are, and that they must not be published."""
     for name in names:
         echo(f"  {place.called(name)}")
     echo(f"  never publish them: exact figures about {about}")

@@ -12,6 +12,7 @@ from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import EngineError
 
 
+@told_errors()
 def synthesize(
     directory: Annotated[Path, typer.Argument(help="Where to write; must not exist or be empty.")],
     rows: Annotated[int, typer.Option(min=1, help="Rows of the table.")] = 20_000,
@@ -21,9 +22,8 @@ def synthesize(
     """Write a SYNTHETIC census-like table, a register to attack it with, and hierarchies."""
     from privrisk_spark.pipelines.synthetic.population import generate
 
-    with told_errors():
-        try:
-            generate(directory, people=people or round(rows * 1.7395), rows=rows, seed=seed)
-        except OSError as error:
-            raise EngineError(f"The file system failed: {error.strerror or type(error).__name__}.") from None
+    try:
+        generate(directory, people=people or round(rows * 1.7395), rows=rows, seed=seed)
+    except OSError as error:
+        raise EngineError(f"The file system failed: {error.strerror or type(error).__name__}.") from None
     echo(f"Synthetic population of {rows:,} rows at {directory}")

@@ -12,6 +12,7 @@ from privrisk_spark.cli.ledger_options import Date, Overrides, Policies, read
 from privrisk_spark.cli.printing import echo
 
 
+@told_errors()
 def withdraw(
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="The run id of the release.")],
     policies: Policies,
@@ -24,11 +25,10 @@ def withdraw(
     The output keeps a tombstone, and its current release is the one before. A budget that was charged stays spent. The
     run id cannot be used again. If the command is stopped, run it again: it completes what is left.
     """
-    with told_errors():
-        from privrisk_spark.pipelines import withdrawal
+    from privrisk_spark.pipelines import withdrawal
 
-        policy, run, _ = read(policies, overrides, date, run_id)
-        done = withdrawal.withdraw(policy, run, reason=reason, today=dt.datetime.now(dt.UTC).date())
+    policy, run, _ = read(policies, overrides, date, run_id)
+    done = withdrawal.withdraw(policy, run, reason=reason, today=dt.datetime.now(dt.UTC).date())
     what = "Withdrew" if done.fresh else "Withdrawn before:"
     echo(f"{what} run id {done.run_id} from '{done.place}'.")
     if done.epsilon is not None:

@@ -138,19 +138,12 @@ def share(
     def decide(*given: Any, table: DataFrame | None = None, **more: Any) -> SharingResult:
         return pipeline.share(*given, profiles=None if profiles is None else table, edges=friends, **more)
 
-    run = run_job(
-        "share",
-        edges if profiles is None else profiles,
-        policy,
-        decide,
-        check=check,
-        output=output,
-        run_id=run_id,
-        date=date,
-        prepare=lambda own, _: _with_edges(with_frame(own, profiles is not None), edges is not None),
-        announce=announce,
-    )
-    return Shared(*run)
+    def prepare(own: Policy, _: bool) -> Policy:
+        return _with_edges(with_frame(own, profiles is not None), edges is not None)
+
+    first = edges if profiles is None else profiles
+    asked: dict[str, Any] = {"output": output, "run_id": run_id, "date": date, "announce": announce}
+    return Shared(*run_job("share", first, policy, decide, check=check, prepare=prepare, **asked))
 
 
 def _with_edges(policy: Policy, given: bool) -> Policy:
