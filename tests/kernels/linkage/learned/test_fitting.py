@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -15,12 +15,12 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.linkage.learned.aggregates import Bilinear, OrderedWeightedAverage, WeightedMean
 from privrisk_spark.kernels.linkage.learned.choquet import ChoquetIntegral
-from privrisk_spark.kernels.linkage.learned.families import KINDS, Kind
+from privrisk_spark.kernels.linkage.learned.families import Kind
 from privrisk_spark.kernels.linkage.learned.fitting import Learned, Limits, fit
 from privrisk_spark.kernels.linkage.learned.training import KnownRecords, found_by
 from privrisk_spark.kernels.linkage.nearest import SearchedFile
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", get_args(Kind))
 RELAXED = Limits(constraints=0)
 
 NOISE = (0.003, 3, 3, 3)
