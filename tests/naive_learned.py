@@ -72,11 +72,3 @@ def linked(
         tied = {j for j, d in enumerate(distances) if d <= least + 1e-8}
         found.append((least, sum(rows[j] for j in tied), tied))
     return found
-
-
-def links_right(
-    distance: Distance, differences: Sequence[Sequence[Vector]], own: Sequence[int], rows: Sequence[int]
-) -> float:
-    """Expected right links: one over the tied rows, where the own record is among them."""
-    found = linked(distance, differences, rows)
-    return math.fsum(1 / tied if one in those else 0 for one, (_, tied, those) in zip(own, found, strict=True))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ from linked_files import file_of, file_of_numbers, files, noisy, of_rows
 from privrisk_spark.errors import InputError
 from privrisk_spark.extensions.attack.kernels.learned.aggregates import Bilinear, OrderedWeightedAverage, WeightedMean
 from privrisk_spark.extensions.attack.kernels.learned.choquet import ChoquetIntegral
-from privrisk_spark.extensions.attack.kernels.learned.families import KINDS, Kind
+from privrisk_spark.extensions.attack.kernels.learned.families import Kind
 from privrisk_spark.extensions.attack.kernels.learned.fitting import Learned, Limits, fit
 from privrisk_spark.extensions.attack.kernels.learned.training import KnownRecords, found_by
 from privrisk_spark.extensions.attack.kernels.nearest import SearchedFile
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", get_args(Kind))
 RELAXED = Limits(constraints=0)
 
 NOISE = (0.003, 3, 3, 3)
