@@ -60,7 +60,7 @@ LIBRARIES: dict[str, set[str]] = {
     "pyarrow": {"storage", "engine", "stages", "pipelines", "experiments", "audit"},
     "pandas": {"results", "engine", "stages", "api"},
     "great_expectations": set(),
-    "pydantic": {"policy", "hierarchies"},
+    "pydantic": {"policy", "hierarchies", "ledger"},
     "yaml": {"policy", "hierarchies"},
     "sqlalchemy": {"ledger"},
     "psycopg": {"ledger"},
@@ -449,7 +449,7 @@ def test_the_package_imports_without_spark() -> None:
     program = (
         "import sys\n"
         "for name in ('pyspark', 'pandas', 'great_expectations', 'matplotlib'): sys.modules[name] = None\n"
-        "import privrisk_spark.policy.reading, privrisk_spark.planning.mechanism, privrisk_spark.ledger.ledger\n"
+        "import privrisk_spark.policy.reading, privrisk_spark.ledger.calibrated, privrisk_spark.ledger.ledger\n"
         "import privrisk_spark.reporting.report, privrisk_spark.reporting.pages\n"
         "import privrisk_spark.planning.decisions.registry\n"
         "import privrisk_spark.kernels.search.table_search, privrisk_spark.kernels.dp.crowd\n"

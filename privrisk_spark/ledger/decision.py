@@ -16,7 +16,7 @@ from typing import Final
 from privrisk_spark.errors import BudgetError
 from privrisk_spark.ledger.account import Account
 from privrisk_spark.ledger.amounts import decimal_of
-from privrisk_spark.ledger.composition import Losses, charged_events, composed_epsilon, events_of
+from privrisk_spark.ledger.composition import charged_events, composed_epsilon, events_of
 from privrisk_spark.ledger.records import Reservation, Run
 from privrisk_spark.ledger.request import Request
 
@@ -82,7 +82,7 @@ def decide(account: Account, request: Request) -> Reservation:
                 "raised, because releases made under it promised that no more would ever be spent."
             )
     epsilon, delta = account.epsilon + request.epsilon, account.delta + request.delta
-    composed = None if request.losses is None else _composed(account, request, request.losses)
+    composed = _composed(account, request) if request.accounting == "pld" else None
     if composed is None and (epsilon > request.cap_epsilon or delta > request.cap_delta):
         amounts = "; ".join(
             f"{name} asked {decimal_of(asked)}, spent {decimal_of(spent)}, cap {decimal_of(cap)}, "
@@ -110,11 +110,11 @@ def decide(account: Account, request: Request) -> Reservation:
     )
 
 
-def _composed(account: Account, request: Request, losses: Losses) -> Decimal:
+def _composed(account: Account, request: Request) -> Decimal:
     """Return what the lineage has spent with the request, or refuse it."""
-    events = charged_events(account.runs.values(), losses)
+    events = charged_events(account.runs.values())
     before = composed_epsilon(events, request.cap_delta)
-    events.append(events_of(request.mechanism, request.epsilon, request.delta, losses))
+    events.append(events_of(request.mechanism, request.epsilon, request.delta))
     after = composed_epsilon(events, request.cap_delta)
     if after is None or Fraction(after) > request.cap_epsilon:
         told = ["no epsilon" if figure is None else f"epsilon {figure}" for figure in (before, after)]
@@ -248,10 +248,10 @@ def differences(run: Run, request: Request) -> list[str]:
         ``epsilon``, ``delta``, names of what was asked, and keys of the mechanism record; empty if they agree.
     """
     amounts = (("epsilon", run.epsilon, request.epsilon), ("delta", run.delta, request.delta))
-    found = [name for name, charged, asked in amounts if Fraction(charged) != asked]
+    found = [name for name, charged, wanted in amounts if Fraction(charged) != wanted]
     if run.asked is not None:
-        parts = request.parts
-        found += [name for name in sorted({*run.asked, *parts}) if run.asked.get(name) != parts.get(name)]
+        asked = request.asked
+        found += [name for name in sorted({*run.asked, *asked}) if run.asked.get(name) != asked.get(name)]
     if run.mechanism_digest != request.digest:
         mine, theirs = json.loads(run.mechanism), json.loads(request.mechanism)
         keys = [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]

@@ -30,7 +30,7 @@ def charge(account: Account, request: Request, composed: Decimal | None) -> dict
         "mechanism_digest": request.digest,
         "nothing_left_the_zone": False,
         "created_at": _now(),
-        "asked": request.asked,
+        "asked": canonical(request.asked),
         "table_identity": request.table,
         "unit": request.unit,
         "composed_epsilon": None if composed is None else str(composed),

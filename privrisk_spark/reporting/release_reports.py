@@ -15,9 +15,9 @@ import numpy.typing as npt
 from privrisk_spark import __version__
 from privrisk_spark.hierarchies.hierarchy import Hierarchy, numbered_levels
 from privrisk_spark.kernels.disclosure.utility import UNITS
+from privrisk_spark.ledger.calibrated import KEEP_DENOMINATOR, Calibrated
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.disclosure import greatest_utility
-from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
 from privrisk_spark.planning.trade_off import least_utility
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.example_rows import fictitious_rows
@@ -151,7 +151,7 @@ def _dictionary_rows(policy: Policy, rows: int | Mapping[str, int]) -> dict[str,
 
 def drawn_reports(
     run: RunRecord,
-    plan: Mechanism | None,
+    plan: Calibrated | None,
     exact: DecisionFacts,
     released: ReleaseFacts,
     *,
@@ -164,7 +164,7 @@ def drawn_reports(
     Parameters
     ----------
     run : RunRecord
-    plan : Mechanism or None
+    plan : Calibrated or None
         None if nothing is guaranteed.
     exact : DecisionFacts
         For the vault only.

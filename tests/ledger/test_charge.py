@@ -68,7 +68,7 @@ def test_a_run_that_is_given_back_is_never_visible() -> None:
 def yesterday(world: Effects) -> str:
     """The protocol before there were commitments: a key, a draw, a release, and then the ledger hears of it."""
     world.look()
-    world.reserve(**world.mine.request)
+    world.reserve(world.mine.request)
     key = world.obtain(draw=True)
     snapshot = int(world.effect("read", lambda: world.world.table))
     content = world.draw(key, snapshot)

@@ -19,7 +19,6 @@ from privrisk_spark.ledger.composition import charged_events, composed_epsilon
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.losses import Claimed
 from privrisk_spark.planning.calibration import mechanism
-from privrisk_spark.planning.mechanism import StoredMechanism, losses_of
 from privrisk_spark.policy.reading import parse
 
 Place = InFile | OnServer
@@ -33,12 +32,12 @@ PLAN = mechanism(
         )
     )
 )
-STORED = StoredMechanism(PLAN, "ab", "1").to_dict()
+STORED = {"parameters": PLAN.parameters, "digest": "ab", "version": "1"}
 ONE = PLAN.events
 
 
 def tightly(ledger: Ledger, run_id: str, **other: Any):
-    return reserve(ledger, run_id, **({"mechanism": STORED, "losses": losses_of, "cap_epsilon": "2"} | other))
+    return reserve(ledger, run_id, **({"mechanism": STORED, "accounting": "pld", "cap_epsilon": "2"} | other))
 
 
 def figure(times: int, delta: str = "1e-7") -> Decimal:
@@ -89,7 +88,7 @@ def test_runs_whose_laws_are_not_known_count_by_their_claim(ledger: Ledger):
     reserve(ledger, "old", epsilon="0.7", delta="1e-9")
     reserve(ledger, "other claim", epsilon="0.5", delta="1e-9", mechanism=STORED)
     tightly(ledger, "new")
-    old, other, new = charged_events(ledger.balance("adult").runs, losses_of)
+    old, other, new = charged_events(ledger.balance("adult").runs)
     assert old.sampling == Claimed(Fraction("0.7"), Fraction("1e-9"))
     assert other.sampling == Claimed(Fraction("0.5"), Fraction("1e-9"))
     assert new == ONE
