@@ -179,7 +179,7 @@ def refuse_unpaid(policy: Policy, planned: ReusedSet, ledger: Ledger) -> None:
                 paid = calibrated_of(run.mechanism)
             except InputError:
                 continue
-            if paid == reused.published:
+            if paid.parameters == reused.published.parameters:
                 if run.release == reused.release:
                     return
                 raise BudgetError(
