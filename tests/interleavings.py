@@ -34,7 +34,6 @@ Rows = tuple[tuple[Any, ...], ...]
 class InMemory:
     """A storage whose events are given, and taken out again."""
 
-    gapless = False
     grants: tuple[str, ...] = ()
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ def charged_events(runs: Iterable[Run]) -> list[ReleaseEvents]:
     list of ReleaseEvents
         By its claim alone for a run whose mechanism is not one, or is of another claim than was charged.
     """
-    return [events_of(run.mechanism, Fraction(run.epsilon), Fraction(run.delta)) for run in runs if run.counted]
+    return [events_of(run.mechanism, *run.cost) for run in runs if run.counted]
 
 
 def events_of(mechanism: str, epsilon: Fraction, delta: Fraction) -> ReleaseEvents:

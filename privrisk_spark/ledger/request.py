@@ -12,7 +12,7 @@ from typing import Any, Final, TypeGuard
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.ledger.amounts import amount
+from privrisk_spark.ledger.amounts import Amounts, amount
 from privrisk_spark.policy.policy import Accounting
 
 __all__ = [
@@ -127,6 +127,16 @@ class Request(BaseModel):
     def check_files(cls, value: Iterable[str]) -> tuple[str, ...]:
         """Refuse identities of files that are no names."""
         return tuple(check_name("table", one) for one in value)
+
+    @property
+    def cost(self) -> Amounts:
+        """What the run costs."""
+        return self.epsilon, self.delta
+
+    @property
+    def caps(self) -> Amounts:
+        """What the lineage may spend in all."""
+        return self.cap_epsilon, self.cap_delta
 
     @property
     def digest(self) -> str:
