@@ -81,10 +81,10 @@ _ROWS = "one row per person"
 _PERSONS = "person, one row drawn of each"
 
 
-def _keep_numerator(value: Any) -> int:
+def _keep_numerator(value: object) -> int:
     if isinstance(value, int):
         return value
-    numerator, denominator = value.split("/")
+    numerator, denominator = str(value).split("/")
     if int(denominator) != KEEP_DENOMINATOR:
         raise ValueError
     return int(numerator)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 
@@ -117,17 +117,6 @@ class ReleaseEvents:
     def claimed(cls, epsilon: Fraction, delta: Fraction) -> ReleaseEvents:
         """Return what a release costs of which only its claim is known."""
         return cls(Claimed(epsilon, delta), None, Fraction(0), epsilon, delta)
-
-    def reusing(self) -> ReleaseEvents:
-        """Return what a release costs that uses an admitted set released before."""
-        return replace(
-            self,
-            counts=None,
-            delta_select=Fraction(0),
-            epsilon=self.sampling.epsilon,
-            delta=self.sampling.delta,
-            picks=None,
-        )
 
 
 def basic(events: Iterable[ReleaseEvents]) -> tuple[Fraction, Fraction]:
