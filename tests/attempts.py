@@ -18,6 +18,7 @@ from ledgers import MECHANISM
 from privrisk_spark.errors import BudgetError
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.ledger.request import Request
 from privrisk_spark.runs.keystore import VaultKey
 from privrisk_spark.runs.local_output import LocalOutput
 from privrisk_spark.runs.sealing import release_digest, sealed
@@ -55,10 +56,10 @@ def attempt(asked: Asked) -> str:
 
     root = Path(asked.root)
     place = Workplace(LocalOutput((root / "out").resolve()), DirectoryVault((root / "vault").resolve()), asked.run_id)
-    request = {
-        "lineage": "adult", "run_id": asked.run_id, "epsilon": "1", "delta": "1e-9", "cap_epsilon": "9",
-        "cap_delta": "1e-7", "mechanism": MECHANISM,
-    }  # fmt: skip
+    request = Request(
+        lineage="adult", run_id=asked.run_id, epsilon="1", delta="1e-9", cap_epsilon="9", cap_delta="1e-7",
+        mechanism=MECHANISM,
+    )  # fmt: skip
     ledger, key = Ledger(asked.url), VaultKey(place.vault.keys, asked.run_id, lineage="adult")
     charge = Charge(stopping(ledger, step), request, str(place.output), stopping(key, step))
     with place.held():

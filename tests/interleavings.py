@@ -23,6 +23,7 @@ from privrisk_spark.errors import BudgetError, InternalError, PrivriskError
 from privrisk_spark.ledger import sqlite
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.ledger import Balance, Ledger, Run
+from privrisk_spark.ledger.request import Request
 from privrisk_spark.ledger.storage import events
 from privrisk_spark.runs.keystore import key_commitment
 
@@ -33,7 +34,6 @@ Rows = tuple[tuple[Any, ...], ...]
 class InMemory:
     """A storage whose events are given, and taken out again."""
 
-    gapless = False
     grants: tuple[str, ...] = ()
 
     def __init__(self) -> None:
@@ -82,9 +82,9 @@ class Attempt:
     keeps_vault: bool = True
 
     @property
-    def request(self) -> dict[str, Any]:
+    def request(self) -> Request:
         amounts = {"epsilon": "1", "delta": "1e-9", "cap_epsilon": "4", "cap_delta": "1e-7"}
-        return {**RUN, **amounts, "mechanism": {"k": 31}, "asked": {"policy": self.asked}}
+        return Request(**RUN, **amounts, mechanism={"k": 31}, asked={"policy": self.asked})
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,8 @@ class Effects:
 
     # What an attempt does: the ledger's part ...
 
-    def reserve(self, **request: Any) -> Any:
-        return self.effect("reserve", lambda: self.on_ledger("reserve", request))
+    def reserve(self, request: Request, **arguments: Any) -> Any:
+        return self.effect("reserve", lambda: self.on_ledger("reserve", {"request": request, **arguments}))
 
     def bind(self, **arguments: Any) -> Any:
         return self.effect("bind", lambda: self.on_ledger("bind", arguments))
@@ -169,7 +169,7 @@ class Effects:
     def commit(self, **arguments: Any) -> Any:
         return self.effect("commit", lambda: self.on_ledger("commit", arguments))
 
-    def confirm(self, request: Mapping[str, Any], **arguments: Any) -> Any:
+    def confirm(self, request: Request, **arguments: Any) -> Any:
         return self.effect("confirm", lambda: self.on_ledger("confirm", {"request": request, **arguments}))
 
     def void(self, **arguments: Any) -> Any:

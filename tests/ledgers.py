@@ -16,6 +16,7 @@ from postgresql import Server
 from privrisk_spark.errors import BudgetError, EngineError
 from privrisk_spark.ledger import postgresql, sqlite
 from privrisk_spark.ledger.ledger import Ledger, Reservation
+from privrisk_spark.ledger.request import Request
 
 MECHANISM = {"mode": "local", "k": 31, "keep": "1081074828/4294967296"}
 
@@ -100,7 +101,7 @@ class OnServer:
 
 def reserve(ledger: Ledger, run_id: str = "r1", epsilon: str = "1", delta: str = "1e-9", **other: Any) -> Reservation:
     arguments = {"lineage": "adult", "cap_epsilon": "4", "cap_delta": "1e-7", "mechanism": MECHANISM} | other
-    return ledger.reserve(run_id=run_id, epsilon=epsilon, delta=delta, **arguments)
+    return ledger.reserve(Request(run_id=run_id, epsilon=epsilon, delta=delta, **arguments))
 
 
 def bind(ledger: Ledger, run_id: str = "r1", key: str = "k", place: str = "/out") -> Reservation:
@@ -124,7 +125,7 @@ def publish(ledger: Ledger, run_id: str = "r1", snapshot: str = "s") -> Reservat
 
 def would_cost(ledger: Ledger, run_id: str = "r1", epsilon: str = "1", **other: Any) -> Reservation:
     arguments = {"lineage": "adult", "delta": "1e-9", "cap_epsilon": "4", "cap_delta": "1e-7"} | other
-    return ledger.would_cost(run_id=run_id, epsilon=epsilon, mechanism=MECHANISM, **arguments)
+    return ledger.would_cost(Request(run_id=run_id, epsilon=epsilon, mechanism=MECHANISM, **arguments))
 
 
 def compete(url: str, worker: int, barrier: Barrier, results: Queue[tuple[int, int, bool, int]], locks: bool) -> None:
@@ -179,12 +180,10 @@ def stop_after_reserve(url: str, reserved: Event) -> None:
 
 def compete_tightly(url: str, worker: int, mechanism: str, barrier: Barrier, results: Queue[int]) -> None:
     """Reserve under the tight composition until the cap is reached; report what was won."""
-    from privrisk_spark.planning.mechanism import losses_of
-
     ledger, won = Ledger(url), 0
     barrier.wait()
     with suppress(BudgetError):
         while True:
-            reserve(ledger, f"w{worker}-{won}", mechanism=json.loads(mechanism), cap_epsilon="2", losses=losses_of)
+            reserve(ledger, f"w{worker}-{won}", mechanism=json.loads(mechanism), cap_epsilon="2", accounting="pld")
             won += 1
     results.put(won)

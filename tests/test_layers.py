@@ -99,7 +99,7 @@ LIBRARIES: dict[str, set[str]] = {
     "pandas": {"results", "engine", "stages", "tables", "api"},
     "great_expectations": set(),
     "reproduce": set(),
-    "pydantic": {"policy", "hierarchies"},
+    "pydantic": {"policy", "hierarchies", "ledger"},
     "yaml": {"policy", "hierarchies"},
     "stdnum": {"planning"},
     "sqlalchemy": {"ledger"},
@@ -549,7 +549,7 @@ def test_the_package_imports_without_spark() -> None:
     program = (
         "import sys\n"
         "for name in ('pyspark', 'pandas', 'great_expectations', 'matplotlib'): sys.modules[name] = None\n"
-        "import privrisk_spark.policy.reading, privrisk_spark.planning.mechanism, privrisk_spark.ledger.ledger\n"
+        "import privrisk_spark.policy.reading, privrisk_spark.ledger.calibrated, privrisk_spark.ledger.ledger\n"
         "import privrisk_spark.reporting.report, privrisk_spark.reporting.pages\n"
         "import privrisk_spark.planning.decisions.registry\n"
         "import privrisk_spark.kernels.search.table_search, privrisk_spark.kernels.dp.crowd\n"

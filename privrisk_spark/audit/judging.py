@@ -18,6 +18,7 @@ from privrisk_spark.kernels.dp.audit import (
     noise_conformance,
     published_law,
 )
+from privrisk_spark.ledger.calibrated import Choosing
 from privrisk_spark.planning.audit import law_of_choice, law_of_noise
 from privrisk_spark.planning.audit_experiments import Experiment
 from privrisk_spark.results.audit import ALPHA, Bound, Claim, Findings, FittedCell
@@ -127,8 +128,8 @@ def judge_choice(experiment: Experiment, drawn: Sequence[LongArray], *, alpha: f
     alpha : float
         Of each bound.
     """
-    choice = experiment.mechanism.choice
-    assert choice is not None
+    choice = experiment.mechanism
+    assert isinstance(choice, Choosing)
     outcomes = list(itertools.permutations(range(len(choice.candidates)), choice.picks))
     number_of = {outcome: number for number, outcome in enumerate(outcomes)}
     numbers = [np.array([number_of[tuple(row)] for row in of_table.tolist()], dtype=np.int64) for of_table in drawn]

@@ -33,9 +33,9 @@ from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.sensitivity import Sensitivity
 from privrisk_spark.kernels.disclosure.utility import node_utility
+from privrisk_spark.ledger.calibrated import Choosing, OneScheme
 from privrisk_spark.planning.audit import RUN
 from privrisk_spark.planning.audit_experiments import Experiment, People
-from privrisk_spark.planning.modes import OneScheme
 from privrisk_spark.policy.policy import Insensitive, Policy, RiskPolicy
 from privrisk_spark.stages.deciding.decide import released_tuples
 from privrisk_spark.stages.private import admission, crowds, release_keys, sampling
@@ -286,8 +286,8 @@ def collect_picks(
     seed : int
     """
     experiment = trials.experiment
-    choice = experiment.mechanism.choice
-    assert choice is not None
+    choice = experiment.mechanism
+    assert isinstance(choice, Choosing)
     number_of = {candidate: number for number, candidate in enumerate(choice.candidates)}
     found = []
     for table, counts in enumerate(experiment.tables):
@@ -297,7 +297,7 @@ def collect_picks(
         picks = []
         for trial in range(trials.n):
             keys = audit_keys(seed, f"{experiment.name} {table} {trial}")
-            chosen = admission.chosen(experiment.mechanism, excess, keys)
+            chosen = admission.chosen(choice, excess, keys)
             picks.append([number_of[scheme] for scheme in chosen.schemes])
         found.append(np.array(picks, dtype=np.int64))
     return found
@@ -314,7 +314,7 @@ def collect_histogram(
     name: str = "histogram",
 ) -> DataFrame:
     """Draw, sample and count as the pipeline does, each stage from what the one before has written."""
-    if isinstance(recoding.mechanism.mode, OneScheme):
+    if isinstance(recoding.mechanism, OneScheme):
         decide_chunk = sampling.full_domain(recoding, keys)
     else:
         decide_chunk = sampling.drawing(recoding, admissible, keys)

@@ -19,10 +19,11 @@ def reserve(policies: Policies, run_id: RunId = None, overrides: Overrides = Non
     Reserving again is free, with other parameters refused. What is reserved stays spent whether or not the release is
     ever made; see void.
     """
-    from privrisk_spark.planning import budget
+    from privrisk_spark.ledger import administration
+    from privrisk_spark.planning.cost import run_cost
 
     policy, run, day = read(policies, overrides, date, run_id)
-    made = budget.reserve(policy, run, day)
+    made = administration.reserve(policy, run_cost(policy, run, day))
     if made.fresh:
         echo(f"Reserved epsilon {made.epsilon} and delta {made.delta} for run id {run} of lineage {made.lineage}.")
         echo(f"  release it with --run-id {run}, the same policy and the same date")
@@ -60,10 +61,10 @@ def void(
     Refused for what is committed, which may be seen already, and where the statement cannot be true: the ledger knows
     the place the run was begun for, whatever output.path says now.
     """
-    from privrisk_spark.planning import statements
+    from privrisk_spark.ledger import administration
 
     policy, run, _ = read(policies, overrides, date, run_id)
-    balance = statements.void(policy, run, reason=reason, nothing_left_the_zone=nothing_left_the_zone)
+    balance = administration.void(policy, run, reason=reason, nothing_left_the_zone=nothing_left_the_zone)
     kept = "its budget was given back" if nothing_left_the_zone else "its budget stays spent"
     echo(f"Voided run id {run} of lineage {balance.lineage}; {kept}.")
     echo(totals(balance))
@@ -81,8 +82,8 @@ def create(
     On PostgreSQL run this as the database's owner, and grant what it prints to the role that releases: it can then read
     and append, and nothing else.
     """
+    from privrisk_spark.ledger.administration import claim_vault_of_ledger
     from privrisk_spark.ledger.ledger import Ledger
-    from privrisk_spark.planning.budget import claim_vault_of_ledger
 
     policy, address = place(policies, url, overrides, date)
     if policy is not None:

@@ -14,7 +14,7 @@ from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
-    from privrisk_spark.planning.reconciliation import Verdict
+    from privrisk_spark.ledger.verdict import Verdict
 
 
 @told_errors()
@@ -29,10 +29,10 @@ def verify(
 
     What was cut off its end, nothing in the ledger tells: see reconcile.
     """
-    from privrisk_spark.planning import reconciliation
+    from privrisk_spark.ledger import verdict
 
     _, address = place(policies, url, overrides, date)
-    _tell(reconciliation.verify(address), as_json)
+    _tell(verdict.verify(address), as_json)
 
 
 @told_errors()
@@ -60,17 +60,17 @@ def reconcile(
     another amount for, or if a vault knows an event that the ledger does not hold. Charges without a release, and what
     was accepted, are only told.
     """
-    from privrisk_spark.planning import reconciliation
+    from privrisk_spark.ledger import verdict
 
     if (accept is None) != (reason is None):
         raise ConfigError([Fault("--accept", "needs --reason, and --reason goes with --accept")])
     if accept is not None and reason is not None:
-        from privrisk_spark.planning import statements
+        from privrisk_spark.ledger import administration
 
-        lost = statements.accept(ledger, places, lineage=accept, reason=reason)
+        lost = administration.accept(ledger, places, lineage=accept, reason=reason)
         for line in accepted(lost, accept):
             echo(line, err=as_json)
-    _tell(reconciliation.hold_against(ledger, places), as_json)
+    _tell(verdict.hold_against(ledger, places), as_json)
 
 
 @told_errors()
@@ -91,7 +91,7 @@ def move(
 
     So is the column of its persons (table.entity_id). Statements are kept in the ledger, and show lists them.
     """
-    from privrisk_spark.planning.statements import move as moved
+    from privrisk_spark.ledger.administration import move as moved
 
     policy, _, _ = read(policies, overrides, date, None)
     lineage = moved(policy, reason=reason, beside=beside or [])
@@ -100,7 +100,7 @@ def move(
 
 def _tell(verdict: Verdict, as_json: bool) -> None:
     if as_json:
-        echo(json.dumps(verdict.to_dict(), indent=2))
+        echo(json.dumps(verdict.document, indent=2))
     else:
         for name, events in verdict.events.items():
             echo(f"Lineage {name}: {events} events, each has its hash.")

@@ -54,7 +54,7 @@ def place(
         if overrides:
             raise ConfigError([Fault("--set", "changes a policy, and none is named")])
         return None, url
-    from privrisk_spark.planning.budget import ledger_of
+    from privrisk_spark.ledger.administration import ledger_of
 
     policy, _, _ = read(files or [], overrides, date, None)
     return policy, ledger_of(policy).url

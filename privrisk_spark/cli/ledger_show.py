@@ -27,9 +27,10 @@ def show(
 ) -> None:
     """Show what a lineage has spent, its cap, what is left, and every run with its state."""
     from privrisk_spark.ledger.account import balance_of
+    from privrisk_spark.ledger.administration import ledger_of
+    from privrisk_spark.ledger.budget import balance_document, tighter
     from privrisk_spark.ledger.ledger import Ledger
     from privrisk_spark.ledger.request import lineage_name
-    from privrisk_spark.planning.budget import balance_document, ledger_of, tighter
 
     policy, address = place(policies, url, overrides, date)
     ledger = Ledger(address)
@@ -79,10 +80,13 @@ def plan(
 
     Ends with 1 if the budget does not allow the run, so that a schedule can ask before it starts a cluster.
     """
-    from privrisk_spark.planning import budget
+    from privrisk_spark.ledger import administration, budget
+    from privrisk_spark.ledger.ledger import Ledger
+    from privrisk_spark.planning.cost import run_cost
 
     policy, run, day = read(policies, overrides, date, run_id)
-    found = budget.forecast(policy, run, day)
-    echo(json.dumps(found.to_dict(), indent=2) if as_json else prospect(found))
+    request, seen = run_cost(policy, run, day), administration.seen_of(policy)
+    found = budget.forecast(Ledger(administration.ledger_of(policy).url), request, seen=seen)
+    echo(json.dumps(found.document, indent=2) if as_json else prospect(found))
     if found.refusal is not None:
         raise found.refusal

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from privrisk_spark.ledger.budget import Forecast
     from privrisk_spark.ledger.ledger import Balance
     from privrisk_spark.ledger.reconciliation import Lost
-    from privrisk_spark.planning.budget import Forecast
 
 
 def totals(balance: Balance) -> str:
     """Return what is spent, the cap, and what is left, as a table."""
-    from privrisk_spark.planning.budget import balance_document, table
+    from privrisk_spark.ledger.budget import balance_document, table
 
     document = balance_document(balance)
     rows = [["", "epsilon", "delta"]]
@@ -36,7 +36,7 @@ def closer(tighter: dict[str, Any] | None) -> list[str]:
 
 def statement(balance: Balance, tighter: dict[str, Any] | None) -> str:
     """Return a lineage with all its runs."""
-    from privrisk_spark.planning.budget import table
+    from privrisk_spark.ledger.budget import table
 
     lines = [f"Lineage {balance.lineage}", totals(balance), *closer(tighter)]
     lines += [f"  {one.state} {one.stated_at[:10]}, {one.about}: {one.reason}" for one in balance.statements]
@@ -68,16 +68,16 @@ def accepted(lost: Sequence[Lost], lineage: str) -> list[str]:
 
 def prospect(found: Forecast) -> str:
     """Return what a run would cost, and how many like it fit."""
-    from privrisk_spark.planning.budget import table
+    from privrisk_spark.ledger.budget import table
 
-    document = found.to_dict()
+    document = found.document
     rows = [["", "epsilon", "delta"]]
     for label, name in (("this run", "cost"), ("spent", "spent"), ("cap", "cap"), ("left", "left"),
                         ("left after", "left_after")):  # fmt: skip
         rows.append([label, *(document[kind][name] or "refused" for kind in ("epsilon", "delta"))])
     fits, state = found.releases_that_fit, document["state"]
     included = ", this one included" if state == "new" else ""
-    lines = [f"Lineage {found.balance.lineage}, run id {found.run_id}", table(rows)]
+    lines = [f"Lineage {found.balance.lineage}, run id {found.request.run_id}", table(rows)]
     lines += closer(found.tighter)
     if state not in ("new", "refused"):
         lines.append(f"This run id is {state} already: running it costs nothing more.")
@@ -87,7 +87,7 @@ def prospect(found: Forecast) -> str:
 
 def overview(balances: Sequence[Balance]) -> str:
     """Return all lineages, one a line."""
-    from privrisk_spark.planning.budget import balance_document, table
+    from privrisk_spark.ledger.budget import balance_document, table
 
     if not balances:
         return "No run was ever reserved."

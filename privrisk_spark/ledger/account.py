@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final
 
 from privrisk_spark.errors import EngineError
 from privrisk_spark.ledger import chain
-from privrisk_spark.ledger.amounts import decimal_of, stored_amount
+from privrisk_spark.ledger.amounts import Amounts, decimal_of, stored_amount
 from privrisk_spark.ledger.records import Balance, Run, Statement
 from privrisk_spark.ledger.request import digest_of
 
@@ -36,11 +36,23 @@ _FOLLOWS: Final[Mapping[str, frozenset[str]]] = {
     "withdrawn": frozenset({"committed", "noted", "accepted"}),
 }
 """Which states a state follows; see docs/charge.md."""
-_STATEMENTS: Final = frozenset({"moved", "accepted"})
-"""States in which somebody says what the ledger cannot know."""
 _FREE: Final = frozenset({"noted", "moved", "accepted"})
 """States whose events bind no cap: what they tell is so whatever the cap is."""
+_FIRST: Final = _FREE | {"reserved"}
+"""States that a run begins in."""
+_NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "reserved": ("asked",),
+    "bound": ("key_commitment", "place"),
+    "pinned": ("snapshot",),
+    "committed": ("snapshot", "release_digest"),
+    "noted": ("place",),
+    "moved": ("table_identity",),
+    "accepted": ("reason",),
+    "withdrawn": ("reason",),
+}
+"""What the event of a state holds."""
 _NOT_TEXT: Final = frozenset({"sequence", "nothing_left_the_zone"})
+_NOTHING: Final = (Fraction(0), Fraction(0))
 
 
 class BrokenHistoryError(EngineError):
@@ -59,7 +71,7 @@ class BrokenHistoryError(EngineError):
         super().__init__(f"event {event} of the ledger {how}; restore the ledger from its backup.")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Account:
     """The events of one lineage, replayed.
 
@@ -67,41 +79,36 @@ class Account:
     ----------
     lineage : str
         The lineage.
-    runs : mapping of str to Run
+    runs : dict of str to Run
         By run id, in the order of their reservations.
-    epsilon, delta : fractions.Fraction
-        Exact sums over the counted runs.
-    cap_epsilon, cap_delta : fractions.Fraction or None
-        The lowest cap recorded; None before the first reservation.
-    last : int
-        Sequence number of the last event; 0 if there is none.
-    chain : tuple of str
+    spent : tuple of Fraction
+        Exact sums of epsilon and of delta over the counted runs.
+    caps : tuple of Fraction, or None
+        The lowest caps of epsilon and delta on record; None before the first reservation.
+    chain : list of str
         Hash of each event.
-    tables : frozenset of str
+    tables : set of str
         Identities of the table the lineage is of: the first one used, those it was moved to, and those of its files.
-    units : frozenset of str
+    units : set of str
         What its releases protect, as the runs and moves that say so have it.
-    beside : frozenset of str
+    beside : set of str
         Other lineages, by `lineage_name`, that somebody stated to be of the same table.
-    accepted : frozenset of str
+    accepted : set of str
         Hashes that vaults know and this history does not hold, and that somebody stated to be lost.
-    statements : tuple of Statement
+    statements : list of Statement
         What was stated, in order.
     """
 
     lineage: str
-    runs: Mapping[str, Run]
-    epsilon: Fraction
-    delta: Fraction
-    cap_epsilon: Fraction | None
-    cap_delta: Fraction | None
-    last: int
-    chain: tuple[str, ...] = ()
-    tables: frozenset[str] = frozenset()
-    units: frozenset[str] = frozenset()
-    beside: frozenset[str] = frozenset()
-    accepted: frozenset[str] = frozenset()
-    statements: tuple[Statement, ...] = ()
+    runs: dict[str, Run] = field(default_factory=dict)
+    spent: Amounts = _NOTHING
+    caps: Amounts | None = None
+    chain: list[str] = field(default_factory=list)
+    tables: set[str] = field(default_factory=set)
+    units: set[str] = field(default_factory=set)
+    beside: set[str] = field(default_factory=set)
+    accepted: set[str] = field(default_factory=set)
+    statements: list[Statement] = field(default_factory=list)
 
     @property
     def head(self) -> str:
@@ -109,7 +116,7 @@ class Account:
         return self.chain[-1] if self.chain else chain.first_link(self.lineage)
 
 
-def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool = False) -> Account:
+def replay(lineage: str, events: Iterable[Mapping[str, Any]]) -> Account:
     """Add up the events of a lineage, and refuse them if they do not follow from each other.
 
     Parameters
@@ -117,9 +124,7 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
     lineage : str
         The lineage.
     events : iterable of mapping
-        Its events in the order of their sequence numbers, keyed by the ledger's column names.
-    gapless : bool, default False
-        Whether these numbers must be 1, 2, 3, …
+        Its events in the order of their numbers 1, 2, 3, …, keyed by the ledger's column names.
 
     Returns
     -------
@@ -130,112 +135,90 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]], *, gapless: bool =
     BrokenHistoryError
         If a value is of another type than the ledger writes, an amount is unreadable, a stored running total is not the
         sum of the events before it or above its cap, a cap rose, a mechanism does not have its digest, a state follows
-        one it cannot follow, a number is missing, or an event does not have its hash.
+        one it cannot follow or lacks what it needs, a number is missing, or an event does not have its hash.
     """
-    runs: dict[str, Run] = {}
-    last = 0
-    epsilon = delta = Fraction(0)
-    caps: tuple[Fraction, Fraction] | None = None
-    hashes: list[str] = []
-    tables: set[str] = set()
-    units: set[str] = set()
-    beside: set[str] = set()
-    accepted: set[str] = set()
-    statements: list[Statement] = []
+    account = Account(lineage)
     for row in events:
         _refuse_types(row)
-        state, free = row["state"], row["state"] in _FREE
-        cost = _stored(row, "epsilon"), _stored(row, "delta")
-        cap = _stored(row, "cap_epsilon"), _stored(row, "cap_delta")
-        before = _stored(row, "spent_epsilon_before"), _stored(row, "spent_delta_before")
-        after = _stored(row, "spent_epsilon_after"), _stored(row, "spent_delta_after")
-        earlier = runs.get(row["run_id"])
-        follows = before == (epsilon, delta) and row["mechanism_digest"] == digest_of(row["mechanism"])
-        if caps is not None:
-            follows = follows and cap[0] <= caps[0] and cap[1] <= caps[1]
-        follows = follows and (row["sequence"] == last + 1 or not gapless)
-        run: Run | None = None
-        composed = None if row.get("composed_epsilon") is None else _stored(row, "composed_epsilon")
-        follows = follows and (composed is None or (state == "reserved" and composed <= cap[0]))
-        if free:
-            follows = follows and earlier is None and (state == "accepted" or not any(cost))
-        if state == "moved":
-            others = beside_of(row["mechanism"])
-            follows = follows and bool(tables or others)
-            beside |= others
-        elif free or state == "reserved":
-            follows = follows and earlier is None
-            epsilon, delta = epsilon + cost[0], delta + cost[1]
-            accepted |= _listed(row["mechanism"], "heads") if state == "accepted" else frozenset()
-            run = Run(
-                run_id=row["run_id"],
-                state=state,
-                epsilon=decimal_of(cost[0]),
-                delta=decimal_of(cost[1]),
-                counted=state == "reserved" or any(cost),
-                mechanism=row["mechanism"],
-                mechanism_digest=row["mechanism_digest"],
-                snapshot=None,
-                reason=row["reason"],
-                reserved_at=row["created_at"],
-                closed_at=row["created_at"] if free else None,
-                asked=_parts(row),
-                place=row.get("place"),
-                release=row.get("release_digest"),
-                composed_epsilon=None if composed is None else decimal_of(composed),
-                table=row.get("table_identity"),
-            )
-        else:
-            if earlier is None or not _may_follow(earlier, row):
-                raise _inconsistent(row["sequence"])
-            follows = follows and cost == (Fraction(earlier.epsilon), Fraction(earlier.delta))
-            follows = follows and row["mechanism_digest"] == earlier.mechanism_digest
-            refunded = state == "void" and row["nothing_left_the_zone"]
-            if refunded:
-                epsilon, delta = epsilon - cost[0], delta - cost[1]
-            run = replace(
-                earlier,
-                state=state,
-                counted=earlier.counted and not refunded,
-                snapshot=row["snapshot"] or earlier.snapshot,
-                reason=row["reason"],
-                closed_at=row["created_at"] if state in ("committed", "void", "withdrawn") else None,
-                key=row.get("key_commitment") or earlier.key,
-                place=row.get("place") or earlier.place,
-                release=row.get("release_digest"),
-            )
+        _add(account, row)
+    return account
+
+
+def _add(account: Account, row: Mapping[str, Any]) -> None:
+    """Add an event to an account, or refuse it."""
+    state, earlier = row["state"], account.runs.get(row["run_id"])
+    cost, cap = _pair(row, "{}"), _pair(row, "cap_{}")
+    refunded = state == "void" and bool(row["nothing_left_the_zone"])
+    charge = 1 if state in ("reserved", "accepted") else -1 if refunded else 0
+    spent = account.spent[0] + charge * cost[0], account.spent[1] + charge * cost[1]
+    composed = None if row.get("composed_epsilon") is None else _amount(row, "composed_epsilon")
+    others = beside_of(row["mechanism"]) if state == "moved" else frozenset()
+    follows = (
+        row["sequence"] == len(account.chain) + 1
+        and row["run_id"].isprintable()
+        and bool(row["run_id"].strip())
+        and _pair(row, "spent_{}_before") == account.spent
+        and _pair(row, "spent_{}_after") == spent
+        and row["mechanism_digest"] == digest_of(row["mechanism"])
+        and (account.caps is None or _at_most(cap, account.caps))
+        and all(row.get(name) for name in _NEEDS.get(state, ()))
+        and (refunded or not row["nothing_left_the_zone"])
         # The cap binds a reservation, by the sums or by another figure; what follows one repeats its totals.
-        within = state != "reserved" or composed is not None or (epsilon <= cap[0] and delta <= cap[1])
-        if not follows or after != (epsilon, delta) or not within:
-            raise _inconsistent(row["sequence"])
-        hashes.append(chain.link(hashes[-1] if hashes else chain.first_link(lineage), row))
-        if row.get(chain.COLUMN) != hashes[-1]:
-            raise BrokenHistoryError(
-                row["sequence"], "is not what was written, or one before it is missing: it does not have its hash"
-            )
-        if run is not None:
-            runs[run.run_id] = run
-        tables |= held_by(row)
-        units |= {row["unit"]} if row.get("unit") is not None else set()
-        if state in _STATEMENTS:
-            statements.append(Statement(state, row["run_id"], row["reason"] or "", row["created_at"]))
-        caps, last = caps if free or state == "withdrawn" else cap, row["sequence"]
-    cap_epsilon, cap_delta = caps or (None, None)
-    return Account(
-        lineage,
-        runs,
-        epsilon,
-        delta,
-        cap_epsilon,
-        cap_delta,
-        last,
-        chain=tuple(hashes),
-        tables=frozenset(tables),
-        units=frozenset(units),
-        beside=frozenset(beside),
-        accepted=frozenset(accepted),
-        statements=tuple(statements),
+        and (composed is None or (state == "reserved" and composed <= cap[0]))
+        and (state != "reserved" or composed is not None or _at_most(spent, cap))
+        and (state not in ("noted", "moved") or not any(cost))
+        and (state != "moved" or bool(account.tables or others))
+        and (earlier is None if state in _FIRST else earlier is not None and _may_follow(earlier, row, cost))
     )
+    if not follows:
+        raise _inconsistent(row["sequence"])
+    head = chain.link(account.head, row)
+    if row.get(chain.COLUMN) != head:
+        raise BrokenHistoryError(
+            row["sequence"], "is not what was written, or one before it is missing: it does not have its hash"
+        )
+    if earlier is not None:
+        account.runs[earlier.run_id] = replace(
+            earlier,
+            state=state,
+            counted=earlier.counted and not refunded,
+            snapshot=row["snapshot"] or earlier.snapshot,
+            reason=row["reason"],
+            closed_at=row["created_at"] if state in ("committed", "void", "withdrawn") else None,
+            key=row.get("key_commitment") or earlier.key,
+            place=row.get("place") or earlier.place,
+            release=row.get("release_digest"),
+        )
+    elif state != "moved":
+        account.runs[row["run_id"]] = Run(
+            run_id=row["run_id"],
+            state=state,
+            epsilon=decimal_of(cost[0]),
+            delta=decimal_of(cost[1]),
+            counted=state == "reserved" or any(cost),
+            mechanism=row["mechanism"],
+            mechanism_digest=row["mechanism_digest"],
+            snapshot=None,
+            reason=row["reason"],
+            reserved_at=row["created_at"],
+            closed_at=row["created_at"] if state in _FREE else None,
+            asked=_parts(row),
+            place=row.get("place"),
+            release=row.get("release_digest"),
+            composed_epsilon=None if composed is None else decimal_of(composed),
+            table=row.get("table_identity"),
+        )
+    account.chain.append(head)
+    account.spent = spent
+    account.tables |= held_by(row)
+    account.units |= {row["unit"]} if row.get("unit") is not None else set()
+    account.beside |= others
+    if state in ("moved", "accepted"):
+        account.statements.append(Statement(state, row["run_id"], row["reason"] or "", row["created_at"]))
+    if state == "accepted":
+        account.accepted |= _listed(row["mechanism"], "heads")
+    if state not in _FREE and state != "withdrawn":
+        account.caps = cap
 
 
 def balance_of(account: Account) -> Balance:
@@ -250,29 +233,27 @@ def balance_of(account: Account) -> Balance:
     -------
     Balance
     """
+    caps = (None, None) if account.caps is None else (decimal_of(account.caps[0]), decimal_of(account.caps[1]))
     return Balance(
         lineage=account.lineage,
-        spent_epsilon=decimal_of(account.epsilon),
-        spent_delta=decimal_of(account.delta),
-        cap_epsilon=None if account.cap_epsilon is None else decimal_of(account.cap_epsilon),
-        cap_delta=None if account.cap_delta is None else decimal_of(account.cap_delta),
+        spent_epsilon=decimal_of(account.spent[0]),
+        spent_delta=decimal_of(account.spent[1]),
+        cap_epsilon=caps[0],
+        cap_delta=caps[1],
         runs=tuple(account.runs.values()),
-        statements=account.statements,
+        statements=tuple(account.statements),
     )
 
 
-def _may_follow(run: Run, row: Mapping[str, Any]) -> bool:
-    """Whether an event may come next, and holds what its state needs."""
-    state, place = row["state"], row.get("place")
-    if run.state not in _FOLLOWS.get(state, frozenset()):
-        return False
-    if state == "bound":
-        return bool(row.get("key_commitment") and place)
-    if state == "pinned":
-        return bool(row["snapshot"])
-    if state == "withdrawn":
-        return bool(row["reason"] and row.get("release_digest") == run.release)
-    return state == "void" or bool(row["snapshot"] == run.snapshot and row.get("release_digest"))
+def _may_follow(run: Run, row: Mapping[str, Any], cost: Amounts) -> bool:
+    """Whether an event may come next for a run."""
+    return (
+        run.state in _FOLLOWS.get(row["state"], ())
+        and cost == run.cost
+        and row["mechanism_digest"] == run.mechanism_digest
+        and (row["state"] != "committed" or row["snapshot"] == run.snapshot)
+        and (row["state"] != "withdrawn" or row.get("release_digest") == run.release)
+    )
 
 
 def _parts(row: Mapping[str, Any]) -> dict[str, str] | None:
@@ -319,11 +300,19 @@ def _refuse_types(row: Mapping[str, Any]) -> None:
             raise BrokenHistoryError(row["sequence"], f"is not what was written: its {name} is no text")
 
 
-def _stored(row: Mapping[str, Any], column: str) -> Fraction:
+def _pair(row: Mapping[str, Any], form: str) -> Amounts:
+    return _amount(row, form.format("epsilon")), _amount(row, form.format("delta"))
+
+
+def _amount(row: Mapping[str, Any], column: str) -> Fraction:
     exact = stored_amount(row[column])
     if exact is None:
         raise _inconsistent(row["sequence"])
     return exact
+
+
+def _at_most(amounts: Amounts, caps: Amounts) -> bool:
+    return amounts[0] <= caps[0] and amounts[1] <= caps[1]
 
 
 def _inconsistent(sequence: int) -> BrokenHistoryError:

@@ -10,7 +10,10 @@ from typing import Final
 
 from privrisk_spark.errors import InputError
 
-__all__ = ["amount", "decimal_of", "stored_amount"]
+__all__ = ["Amounts", "amount", "decimal_of", "stored_amount"]
+
+Amounts = tuple[Fraction, Fraction]
+"""Of epsilon and of delta."""
 
 # Bounds on the written form of an amount keep the exact sums small: 1e-400 is meant, 1e-999999999 is an
 # accident.

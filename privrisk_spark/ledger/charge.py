@@ -6,13 +6,14 @@ between any two; whoever runs it again takes every step again, and what was reco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from privrisk_spark.ledger.commitments import refuse_other_place
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.records import Reservation
+from privrisk_spark.ledger.request import Request
 from privrisk_spark.runs.keystore import key_commitment
 from privrisk_spark.runs.witnesses import Seen
 
@@ -41,8 +42,7 @@ class Charge:
     Attributes
     ----------
     ledger : Ledger
-    request : mapping
-        Arguments of `Ledger.reserve`.
+    request : Request
     place : str
         Where the attempt publishes, resolved.
     keys : Keys
@@ -53,7 +53,7 @@ class Charge:
     """
 
     ledger: Ledger
-    request: Mapping[str, Any]
+    request: Request
     place: str
     keys: Keys
     seen: Seen | None = None
@@ -70,7 +70,7 @@ class Charge:
             As `Ledger.reserve`, or if it was begun for another place.
         """
         self.keys.check_reference()
-        made = self.ledger.reserve(**self.request, seen=self.seen)
+        made = self.ledger.reserve(self.request, seen=self.seen)
         refuse_other_place(made.run_id, made.place, self.place)
         return made
 
@@ -99,7 +99,7 @@ class Charge:
         BudgetError
             If it first read something else, or another lineage holds a file.
         """
-        self.ledger.pin(**self._run, snapshot=snapshot, files=self.request.get("files", ()))
+        self.ledger.pin(**self._run, snapshot=snapshot, files=self.request.files)
 
     def publish(self, release: str, show: Callable[[], T]) -> T:
         """Commit the run to what it publishes, then make that visible, then destroy the key.
@@ -143,4 +143,4 @@ class Charge:
 
     @property
     def _run(self) -> dict[str, str]:
-        return {"lineage": self.request["lineage"], "run_id": self.request["run_id"]}
+        return {"lineage": self.request.lineage, "run_id": self.request.run_id}

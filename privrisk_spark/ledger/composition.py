@@ -10,44 +10,41 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
 from privrisk_spark.ledger.amounts import decimal_of
+from privrisk_spark.ledger.calibrated import losses_of
 from privrisk_spark.ledger.losses import ReleaseEvents, basic
 from privrisk_spark.ledger.records import Run
 
-__all__ = ["Losses", "charged_events", "composed_epsilon", "events_of"]
-
-Losses = Callable[[str], ReleaseEvents | None]
-"""Reads the laws out of the JSON text of a run's mechanism; None where it does not hold them."""
+__all__ = ["charged_events", "composed_epsilon", "events_of"]
 
 _DIGITS: Final = 10**5
 """The figure is rounded up to a multiple of 1 / this; digits beyond would be those of the grid."""
 
 
-def charged_events(runs: Iterable[Run], losses: Losses) -> list[ReleaseEvents]:
+def charged_events(runs: Iterable[Run]) -> list[ReleaseEvents]:
     """Return what the counted runs did to the privacy of a row.
 
     Parameters
     ----------
     runs : iterable of Run
-    losses : callable
 
     Returns
     -------
     list of ReleaseEvents
         By its claim alone for a run whose mechanism is not one, or is of another claim than was charged.
     """
-    return [events_of(run.mechanism, Fraction(run.epsilon), Fraction(run.delta), losses) for run in runs if run.counted]
+    return [events_of(run.mechanism, *run.cost) for run in runs if run.counted]
 
 
-def events_of(mechanism: str, epsilon: Fraction, delta: Fraction, losses: Losses) -> ReleaseEvents:
+def events_of(mechanism: str, epsilon: Fraction, delta: Fraction) -> ReleaseEvents:
     """Return what one run does, as :func:`charged_events` does."""
-    found = losses(mechanism)
+    found = losses_of(mechanism)
     if found is None or (found.epsilon, found.delta) != (epsilon, delta):
         return ReleaseEvents.claimed(epsilon, delta)
     return found

@@ -16,7 +16,7 @@ from typing import Final
 from privrisk_spark.errors import BudgetError
 from privrisk_spark.ledger.account import Account
 from privrisk_spark.ledger.amounts import decimal_of
-from privrisk_spark.ledger.composition import Losses, charged_events, composed_epsilon, events_of
+from privrisk_spark.ledger.composition import charged_events, composed_epsilon, events_of
 from privrisk_spark.ledger.records import Reservation, Run
 from privrisk_spark.ledger.request import Request
 
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 _MECHANISM: Final = "mechanism"
+_NAMES: Final = ("epsilon", "delta")
 
 
 def decide(account: Account, request: Request) -> Reservation:
@@ -71,26 +72,20 @@ def decide(account: Account, request: Request) -> Reservation:
         return on_record(account, run)
     refuse_other_table(account, request.tables)
     refuse_other_unit(account, request.unit)
-    for name, cap, recorded in (
-        ("epsilon", request.cap_epsilon, account.cap_epsilon),
-        ("delta", request.cap_delta, account.cap_delta),
-    ):
-        if recorded is not None and cap > recorded:
+    for name, cap, recorded in zip(_NAMES, request.caps, account.caps or request.caps, strict=True):
+        if cap > recorded:
             raise BudgetError(
                 f"ledger.cap.{name} must be at most {decimal_of(recorded)}, the cap recorded for "
                 f"ledger.lineage {account.lineage}. Got {decimal_of(cap)}. A cap can be lowered but not "
                 "raised, because releases made under it promised that no more would ever be spent."
             )
-    epsilon, delta = account.epsilon + request.epsilon, account.delta + request.delta
-    composed = None if request.losses is None else _composed(account, request, request.losses)
+    epsilon, delta = account.spent[0] + request.epsilon, account.spent[1] + request.delta
+    composed = _composed(account, request) if request.accounting == "pld" else None
     if composed is None and (epsilon > request.cap_epsilon or delta > request.cap_delta):
         amounts = "; ".join(
             f"{name} asked {decimal_of(asked)}, spent {decimal_of(spent)}, cap {decimal_of(cap)}, "
             f"left {decimal_of(max(cap - spent, Fraction(0)))}"
-            for name, asked, spent, cap in (
-                ("epsilon", request.epsilon, account.epsilon, request.cap_epsilon),
-                ("delta", request.delta, account.delta, request.cap_delta),
-            )
+            for name, asked, spent, cap in zip(_NAMES, request.cost, account.spent, request.caps, strict=True)
         )
         raise BudgetError(f"the budget of ledger.lineage {account.lineage} does not allow the run: {amounts}.")
     return Reservation(
@@ -110,11 +105,11 @@ def decide(account: Account, request: Request) -> Reservation:
     )
 
 
-def _composed(account: Account, request: Request, losses: Losses) -> Decimal:
+def _composed(account: Account, request: Request) -> Decimal:
     """Return what the lineage has spent with the request, or refuse it."""
-    events = charged_events(account.runs.values(), losses)
+    events = charged_events(account.runs.values())
     before = composed_epsilon(events, request.cap_delta)
-    events.append(events_of(request.mechanism, request.epsilon, request.delta, losses))
+    events.append(events_of(request.mechanism, request.epsilon, request.delta))
     after = composed_epsilon(events, request.cap_delta)
     if after is None or Fraction(after) > request.cap_epsilon:
         told = ["no epsilon" if figure is None else f"epsilon {figure}" for figure in (before, after)]
@@ -247,11 +242,10 @@ def differences(run: Run, request: Request) -> list[str]:
     list of str
         ``epsilon``, ``delta``, names of what was asked, and keys of the mechanism record; empty if they agree.
     """
-    amounts = (("epsilon", run.epsilon, request.epsilon), ("delta", run.delta, request.delta))
-    found = [name for name, charged, asked in amounts if Fraction(charged) != asked]
+    found = [name for name, one, other in zip(_NAMES, run.cost, request.cost, strict=True) if one != other]
     if run.asked is not None:
-        parts = request.parts
-        found += [name for name in sorted({*run.asked, *parts}) if run.asked.get(name) != parts.get(name)]
+        asked = request.asked
+        found += [name for name in sorted({*run.asked, *asked}) if run.asked.get(name) != asked.get(name)]
     if run.mechanism_digest != request.digest:
         mine, theirs = json.loads(run.mechanism), json.loads(request.mechanism)
         keys = [name for name in sorted({*mine, *theirs}) if mine.get(name) != theirs.get(name)]
@@ -274,6 +268,7 @@ def on_record(account: Account, run: Run) -> Reservation:
     Reservation
         With ``fresh=False``.
     """
+    caps = account.caps or (Fraction(0), Fraction(0))
     return Reservation(
         lineage=account.lineage,
         run_id=run.run_id,
@@ -281,10 +276,10 @@ def on_record(account: Account, run: Run) -> Reservation:
         state=run.state,
         epsilon=run.epsilon,
         delta=run.delta,
-        spent_epsilon=decimal_of(account.epsilon),
-        spent_delta=decimal_of(account.delta),
-        cap_epsilon=decimal_of(account.cap_epsilon or Fraction(0)),
-        cap_delta=decimal_of(account.cap_delta or Fraction(0)),
+        spent_epsilon=decimal_of(account.spent[0]),
+        spent_delta=decimal_of(account.spent[1]),
+        cap_epsilon=decimal_of(caps[0]),
+        cap_delta=decimal_of(caps[1]),
         snapshot=run.snapshot,
         place=run.place,
         composed_epsilon=run.composed_epsilon,

@@ -15,11 +15,9 @@ exact fractions, so that three times 0.1 is 0.3 and a cap of 0.3 admits it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from decimal import Decimal
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -27,7 +25,6 @@ from privrisk_spark.errors import BudgetError
 from privrisk_spark.ledger import rows
 from privrisk_spark.ledger.account import Account, balance_of
 from privrisk_spark.ledger.commitments import binds, commits, confirm, pins, refuse_other_place
-from privrisk_spark.ledger.composition import Losses
 from privrisk_spark.ledger.decision import (
     decide,
     on_record,
@@ -38,7 +35,7 @@ from privrisk_spark.ledger.decision import (
 )
 from privrisk_spark.ledger.reconciliation import refuse_forgotten
 from privrisk_spark.ledger.records import Balance, Reservation, Run
-from privrisk_spark.ledger.request import Request, check_name, check_request, lineage_name
+from privrisk_spark.ledger.request import Request, check_name, lineage_name
 from privrisk_spark.ledger.statements import LONGEST_PLACE, LedgerStatements
 from privrisk_spark.runs.witnesses import Seen
 
@@ -82,8 +79,9 @@ class Ledger(LedgerStatements):
     Examples
     --------
     >>> ledger = Ledger("sqlite:////vault/ledger.db")  # doctest: +SKIP
-    >>> ledger.reserve(lineage="adult", run_id="2026-11", epsilon="1", delta="1e-9", cap_epsilon="4",
-    ...                cap_delta="1e-7", mechanism={"k": 31}).fresh  # doctest: +SKIP
+    >>> request = Request(lineage="adult", run_id="2026-11", epsilon="1", delta="1e-9", cap_epsilon="4",
+    ...                   cap_delta="1e-7", mechanism={"k": 31})
+    >>> ledger.reserve(request).fresh  # doctest: +SKIP
     True
     """
 
@@ -102,57 +100,14 @@ class Ledger(LedgerStatements):
         with self._storage.transaction(None, read_only=True):
             pass
 
-    def reserve(
-        self,
-        *,
-        lineage: str,
-        run_id: str,
-        epsilon: str | Decimal,
-        delta: str | Decimal,
-        cap_epsilon: str | Decimal,
-        cap_delta: str | Decimal,
-        mechanism: Mapping[str, object],
-        asked: Mapping[str, str] | None = None,
-        table: str | None = None,
-        seen: Seen | None = None,
-        losses: Losses | None = None,
-        files: Sequence[str] = (),
-        unit: str | None = None,
-    ) -> Reservation:
+    def reserve(self, request: Request, *, seen: Seen | None = None) -> Reservation:
         """Charge a run to its lineage, before its release key exists.
 
         Parameters
         ----------
-        lineage : str
-            The table through all its snapshots. Two products of one table share one lineage.
-        run_id : str
-            The run; one draw of randomness.
-        epsilon, delta : str or decimal.Decimal
-            What the run costs, non-negative, delta below 1. A certificate that is no finite decimal is
-            rounded up by the caller. Floats are refused: 0.1 is not one.
-        cap_epsilon, cap_delta : str or decimal.Decimal
-            What the lineage may spend in all. They must equal the recorded cap or be lower; the lower one
-            is then recorded with the reservation. Raising a cap is refused: whoever relied on the old
-            promise would be left with less protection than was stated.
-        mechanism : mapping
-            JSON-able record of everything that fixes the draw (parameters, code version, and the snapshot
-            if it is known by now). Never a key or a seed. Its digest tells a retry from another release.
-        asked : mapping of str to str, optional
-            Digests of what else the run was asked for, by name, such as parts of its policy: a retry must agree in
-            all, and a refusal names those that differ.
-        table : str, optional
-            Identity of the table, without its values: the lineage is of the table it was first used for, and no other
-            lineage of the ledger is of it.
+        request : Request
         seen : Seen, optional
             What output and vault know of the ledger (`privrisk_spark.runs.witnesses.look`), looked up before this call.
-        losses : callable, optional
-            With it the cap binds on the tight composition of all charged runs, at the cap's delta, and not on the sums
-            (`privrisk_spark.ledger.composition`): it reads the laws of a run out of its mechanism, as JSON text.
-        files : sequence of str
-            Identities of the files of the table, as far as they are known before it is opened. A table that shares a
-            file with the lineage is its table; a file of another lineage is refused.
-        unit : str, optional
-            What the release protects: losses add up for one unit.
 
         Returns
         -------
@@ -167,15 +122,10 @@ class Ledger(LedgerStatements):
             the run id was reserved with other parameters (the message names them), or the run was voided; if the
             lineage is of another table or protects another unit; if another lineage of the ledger is of the same table;
             if the ledger has forgotten what output or vault know of the lineage.
-        InputError
-            If an argument is malformed.
         EngineError
             If the database fails; nothing is reserved then.
         """
-        request = check_request(
-            lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table, losses, files, unit
-        )
-        if request.losses is not None:
+        if request.accounting == "pld":
             # Composed once before anybody has to wait; in the transaction it is known unless another run came between.
             with suppress(BudgetError):
                 decide(self._account(request.lineage), request)
@@ -186,13 +136,12 @@ class Ledger(LedgerStatements):
                 reservation = replace(reservation, events=len(account.chain) + 1, head=head)
         return reservation
 
-    def would_cost(self, *, seen: Seen | None = None, **asked: Any) -> Reservation:
+    def would_cost(self, request: Request, *, seen: Seen | None = None) -> Reservation:
         """Return what `reserve` would return, or raise what it would raise, and write nothing.
 
         A ledger that does not exist yet counts as empty and is not created. Parameters, result and errors
         are those of `reserve`. The answer holds for the moment only: another run may reserve in between.
         """
-        request = check_request(**asked)
         if self._storage.exists():
             with self._storage.transaction(lineage_name(request.lineage), read_only=True) as connection:
                 account = self._replay(connection, request.lineage)
@@ -296,13 +245,13 @@ class Ledger(LedgerStatements):
                 self._append(connection, account, event)
             return self._on_record(connection, lineage, run_id)
 
-    def confirm(self, request: Mapping[str, Any], *, place: str, release: str) -> Reservation:
+    def confirm(self, request: Request, *, place: str, release: str) -> Reservation:
         """Hold a release that is published against the ledger; nothing is charged.
 
         Parameters
         ----------
-        request : mapping
-            Arguments of `reserve`, as they are asked for now.
+        request : Request
+            What is asked for now.
         place : str
             Where the release lies, resolved.
         release : str
@@ -320,17 +269,16 @@ class Ledger(LedgerStatements):
         EngineError
             If the database fails.
         """
-        asked = check_request(**request)
         place = check_name("output.path", place, longest=LONGEST_PLACE)
         try:
-            with self._change(asked.lineage, asked.run_id) as (_, account, run):
+            with self._change(request.lineage, request.run_id) as (_, account, run):
                 refuse_noted(run)
-                confirm(run, asked, place=place, release=release)
+                confirm(run, request, place=place, release=release)
                 return on_record(account, run)
         except _UnknownRunError:
             raise BudgetError(
-                f"output.path holds a release of run id {asked.run_id}, which ledger.lineage {asked.lineage} does not "
-                "know. Name the ledger and lineage it was charged to, or restore the ledger from its latest backup."
+                f"output.path holds a release of run id {request.run_id}, which ledger.lineage {request.lineage} does "
+                "not know. Name the ledger and lineage it was charged to, or restore the ledger from its latest backup."
             ) from None
 
     def void(

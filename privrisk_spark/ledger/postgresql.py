@@ -2,11 +2,10 @@
 
 Everything lies in the database schema ``privrisk_ledger``. Writers of one lineage wait for each other on an
 advisory lock, which needs no privilege, so that the role of the pipeline has SELECT and INSERT and nothing
-else. The database does not rely on that lock, nor on the program being right: events of a lineage are numbered
-without gaps and no number is given twice, a trigger refuses an event that does not continue the one before it
-(running totals, cap, state), a check refuses totals above the cap, and another trigger refuses every UPDATE,
-DELETE and TRUNCATE. Two writers that both read the same remainder both write the same number, and one of them
-fails.
+else. The database does not rely on that lock: events of a lineage are numbered without gaps and no number is given
+twice, a run has each state once, and a trigger refuses every UPDATE, DELETE and TRUNCATE. Two writers that both read
+the same remainder both write the same number, and one of them fails. Whether an event follows from those before it is
+decided by `privrisk_spark.ledger.account.replay`, which every reader and writer calls.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from sqlalchemy.pool import NullPool
 
 from privrisk_spark.errors import EngineError, InputError, PrivriskError
 from privrisk_spark.extras import require
+from privrisk_spark.ledger.storage import metadata
 
 __all__ = ["LedgerServer"]
 
@@ -35,153 +35,29 @@ _GRANTS: Final = (
 )
 """All a role needs to run releases; it cannot change or remove an event, nor the rules."""
 
-_REFUSE_CHANGE: Final = """
+_BODIES: Final = {
+    "refuse_change": """
 BEGIN
   RAISE EXCEPTION 'the ledger is append-only' USING ERRCODE = 'restrict_violation';
-END"""
-
-_UNPRINTABLE: Final = (
-    r"[\u0001-\u001F\u007F-\u00A0\u00AD\u0600-\u0605\u061C\u1680\u180E\u2000-\u200F\u2028-\u202F\u205F-\u206F"
-    r"\u3000\uE000-\uF8FF\uFEFF\uFFF0-\uFFFB]"
-)
-"""Controls, marks that are not seen, and white space but for the space; a name Python calls unprintable besides stops
-only its own lineage."""
-
-# What `privrisk_spark.ledger.account.replay` demands of an event, demanded again when it is written. NULL never gets
-# past the columns' NOT NULL. Amounts are exact: numeric holds every number the domain admits.
-_CHECK_EVENT: Final = r"""
-DECLARE
-  last privrisk_ledger.events%ROWTYPE;
-  bound privrisk_ledger.events%ROWTYPE;
-  charge integer := CASE WHEN NEW.state IN ('reserved', 'accepted') THEN 1
-                         WHEN NEW.state = 'void' AND NEW.nothing_left_the_zone THEN -1 ELSE 0 END;
-  unprintable text := CASE WHEN current_setting('server_encoding') = 'UTF8' THEN '@UNPRINTABLE@' ELSE '[[:cntrl:]]' END;
-  fits boolean;
-  closed boolean;
+END""",
+    "follow": f"""
 BEGIN
-  SELECT * INTO last FROM privrisk_ledger.events WHERE lineage = NEW.lineage ORDER BY sequence DESC LIMIT 1;
-  -- What is noted or stated binds no cap.
-  SELECT * INTO bound FROM privrisk_ledger.events WHERE lineage = NEW.lineage AND state = 'reserved'
-    ORDER BY sequence DESC LIMIT 1;
-  closed := EXISTS (SELECT FROM privrisk_ledger.events AS earlier WHERE earlier.lineage = NEW.lineage
-                    AND earlier.run_id = NEW.run_id AND earlier.state IN ('committed', 'void', 'noted', 'accepted'));
-  fits := NEW.sequence = coalesce(last.sequence, 0) + 1
-      AND NEW.spent_epsilon_before::numeric = coalesce(last.spent_epsilon_after::numeric, 0)
-      AND NEW.spent_delta_before::numeric = coalesce(last.spent_delta_after::numeric, 0)
-      AND NEW.spent_epsilon_after::numeric = NEW.spent_epsilon_before::numeric + charge * NEW.epsilon::numeric
-      AND NEW.spent_delta_after::numeric = NEW.spent_delta_before::numeric + charge * NEW.delta::numeric
-      AND NEW.cap_epsilon::numeric <= coalesce(bound.cap_epsilon, NEW.cap_epsilon)::numeric
-      AND NEW.cap_delta::numeric <= coalesce(bound.cap_delta, NEW.cap_delta)::numeric
-      AND (NEW.state = 'void' OR NOT NEW.nothing_left_the_zone)
-      AND (NOT closed OR NEW.state IN ('committed', 'void', 'withdrawn'))
-      AND NEW.chain ~ '^[0-9a-f]{64}$'
-      AND NEW.mechanism_digest = encode(sha256(convert_to(NEW.mechanism, 'UTF8')), 'hex')
-      AND length(NEW.lineage) <= 200 AND length(NEW.run_id) <= 300
-      AND NEW.lineage !~ unprintable AND NEW.run_id !~ unprintable
-      AND NEW.lineage ~ '[^ ]' AND NEW.run_id ~ '[^ ]'
-      -- A new name as the program writes it, as far as a database can tell; a second spelling would stop the first.
-      AND (last.lineage IS NOT NULL OR NEW.lineage !~ '[A-Z]|^ | $')
-      AND (NEW.state = 'reserved' OR NEW.composed_epsilon IS NULL)
-      AND (CASE NEW.state
-             WHEN 'reserved' THEN NEW.asked IS NOT NULL
-             WHEN 'bound' THEN NEW.key_commitment IS NOT NULL AND NEW.place IS NOT NULL
-             WHEN 'pinned' THEN NEW.snapshot IS NOT NULL
-             WHEN 'committed' THEN NEW.snapshot IS NOT NULL AND NEW.release_digest IS NOT NULL
-             WHEN 'noted' THEN NEW.place IS NOT NULL
-             WHEN 'moved' THEN NEW.table_identity IS NOT NULL
-             WHEN 'accepted' THEN NEW.reason IS NOT NULL
-             WHEN 'withdrawn' THEN NEW.reason IS NOT NULL AND EXISTS (
-               SELECT FROM privrisk_ledger.events AS earlier
-               WHERE earlier.lineage = NEW.lineage AND earlier.run_id = NEW.run_id
-                 AND earlier.state IN ('committed', 'noted', 'accepted')
-                 AND earlier.epsilon::numeric = NEW.epsilon::numeric AND earlier.delta::numeric = NEW.delta::numeric
-                 AND earlier.mechanism_digest = NEW.mechanism_digest)
-             ELSE true END)
-      AND (NEW.state NOT IN ('noted', 'moved') OR NEW.epsilon::numeric = 0 AND NEW.delta::numeric = 0)
-      AND (NEW.state NOT IN ('noted', 'moved', 'accepted') OR NOT EXISTS (
-             SELECT FROM privrisk_ledger.events AS earlier
-             WHERE earlier.lineage = NEW.lineage AND earlier.run_id = NEW.run_id))
-      AND (NEW.state IN ('reserved', 'noted', 'moved', 'accepted', 'withdrawn') OR EXISTS (
-             SELECT FROM privrisk_ledger.events AS reserved
-             WHERE reserved.lineage = NEW.lineage AND reserved.run_id = NEW.run_id AND reserved.state = 'reserved'
-               AND reserved.epsilon::numeric = NEW.epsilon::numeric AND reserved.delta::numeric = NEW.delta::numeric
-               AND reserved.mechanism_digest = NEW.mechanism_digest
-               AND (NEW.state = 'void'
-                    OR NEW.state = 'bound'
-                    OR EXISTS (
-                      SELECT FROM privrisk_ledger.events AS earlier
-                      WHERE earlier.lineage = NEW.lineage AND earlier.run_id = NEW.run_id
-                        AND (NEW.state = 'pinned' AND earlier.state = 'bound'
-                             OR NEW.state = 'committed' AND earlier.state = 'pinned'
-                                AND earlier.snapshot = NEW.snapshot)))));
-  IF fits IS NOT TRUE THEN
-    RAISE EXCEPTION 'the event does not follow from the events before it'
+  IF NEW.sequence IS DISTINCT FROM
+     (SELECT coalesce(max(sequence), 0) + 1 FROM {_SCHEMA}.events WHERE lineage = NEW.lineage) THEN
+    RAISE EXCEPTION 'the event does not follow the last one of its lineage'
       USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   RETURN NEW;
-END""".replace("@UNPRINTABLE@", _UNPRINTABLE)
-
-_STATES: Final = (
-    "CHECK (state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved', 'accepted', 'withdrawn'))"
-)
-# The sums, or what the program composed; what follows a reservation only repeats its totals.
-_WITHIN_CAP: Final = (
-    "CHECK (state <> 'reserved' OR CASE WHEN composed_epsilon IS NOT NULL "
-    "THEN composed_epsilon::numeric BETWEEN 0 AND cap_epsilon::numeric "
-    "ELSE spent_epsilon_after::numeric <= cap_epsilon::numeric "
-    "AND spent_delta_after::numeric <= cap_delta::numeric END)"
-)
-_CLOSED_ONCE: Final = (
-    f"CREATE UNIQUE INDEX events_closed_once ON {_SCHEMA}.events (lineage, run_id) WHERE state IN ('committed', 'void')"
-)
-_TABLES: Final = (
-    f"""CREATE DOMAIN {_SCHEMA}.amount AS text COLLATE "C" NOT NULL
-      CONSTRAINT written CHECK (VALUE ~ '^[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{{1,4}})?$')""",
-    f"""CREATE TABLE {_SCHEMA}.events (
-      lineage text COLLATE "C" NOT NULL,
-      sequence integer NOT NULL,
-      run_id text COLLATE "C" NOT NULL,
-      state text COLLATE "C" NOT NULL,
-      epsilon {_SCHEMA}.amount,
-      delta {_SCHEMA}.amount,
-      cap_epsilon {_SCHEMA}.amount,
-      cap_delta {_SCHEMA}.amount,
-      spent_epsilon_before {_SCHEMA}.amount,
-      spent_epsilon_after {_SCHEMA}.amount,
-      spent_delta_before {_SCHEMA}.amount,
-      spent_delta_after {_SCHEMA}.amount,
-      mechanism text NOT NULL,
-      mechanism_digest text NOT NULL,
-      snapshot text,
-      nothing_left_the_zone boolean NOT NULL,
-      reason text,
-      created_at text NOT NULL,
-      asked text,
-      key_commitment text COLLATE "C",
-      place text COLLATE "C",
-      release_digest text COLLATE "C",
-      table_identity text COLLATE "C",
-      chain text COLLATE "C",
-      CONSTRAINT events_one_per_number PRIMARY KEY (lineage, sequence),
-      CONSTRAINT events_one_per_state UNIQUE (lineage, run_id, state),
-      CONSTRAINT events_state {_STATES},
-      composed_epsilon text COLLATE "C",
-      CONSTRAINT events_within_cap {_WITHIN_CAP},
-      unit text COLLATE "C",
-      files text COLLATE "C"
-    )""",
-    _CLOSED_ONCE,
-    f"CREATE TABLE {_SCHEMA}.schema_version (version integer NOT NULL)",
-    f"INSERT INTO {_SCHEMA}.schema_version VALUES ({_SCHEMA_VERSION})",
-)
-_CONSTRAINTS: Final = {"events_one_per_number", "events_one_per_state", "events_closed_once", "events_state",
-                       "events_within_cap"}  # fmt: skip
-# Name, table, when it fires, and its body; a type is what pg_trigger keeps: before, and statement or row.
-_TRIGGERS: Final = {
-    ("events_append_only", "events", 58, _REFUSE_CHANGE),
-    ("events_follow", "events", 7, _CHECK_EVENT),
-    ("schema_version_append_only", "schema_version", 58, _REFUSE_CHANGE),
+END""",
 }
+"""Functions of the triggers."""
+_CONSTRAINTS: Final = {"events_one_per_number", "events_one_per_state"}
+# Name, table, when it fires, and its function; a type is what pg_trigger keeps: before, and statement or row.
+_TRIGGERS: Final = (
+    ("events_append_only", "events", 58, "refuse_change"),
+    ("events_follow", "events", 7, "follow"),
+    ("schema_version_append_only", "schema_version", 58, "refuse_change"),
+)
 _FIRES: Final = {58: "BEFORE UPDATE OR DELETE OR TRUNCATE", 7: "BEFORE INSERT"}
 
 
@@ -199,7 +75,6 @@ class LedgerServer:
         If psycopg is not installed.
     """
 
-    gapless = True
     grants: tuple[str, ...] = _GRANTS
 
     def __init__(self, url: sa.URL) -> None:
@@ -319,12 +194,15 @@ def _create_schema(connection: sa.Connection) -> None:
     found = connection.exec_driver_sql(f"SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = '{_SCHEMA}'")
     if not found.scalar_one():
         connection.exec_driver_sql(f"CREATE SCHEMA {_SCHEMA}")
-    for statement in _TABLES:
-        connection.exec_driver_sql(statement)
-    for name, body in (("refuse_change", _REFUSE_CHANGE), ("check_event", _CHECK_EVENT)):
-        _define(connection, name, body)
-    for name, table, when, body in sorted(_TRIGGERS):
-        function = "refuse_change" if body == _REFUSE_CHANGE else "check_event"
+    metadata.create_all(connection, checkfirst=False)
+    connection.exec_driver_sql(f"CREATE TABLE {_SCHEMA}.schema_version (version integer NOT NULL)")
+    connection.exec_driver_sql(f"INSERT INTO {_SCHEMA}.schema_version VALUES ({_SCHEMA_VERSION})")
+    for function, body in _BODIES.items():
+        connection.exec_driver_sql(
+            f"CREATE FUNCTION {_SCHEMA}.{function}() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog "
+            f"AS $body${body}$body$"
+        )
+    for name, table, when, function in _TRIGGERS:
         each = "ROW" if when & 1 else "STATEMENT"
         connection.exec_driver_sql(
             f"CREATE TRIGGER {name} {_FIRES[when]} ON {_SCHEMA}.{table} FOR EACH {each} "
@@ -334,20 +212,8 @@ def _create_schema(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"ALTER TABLE {_SCHEMA}.{table} ENABLE ALWAYS TRIGGER {name}")
 
 
-def _define(connection: sa.Connection, name: str, body: str) -> None:
-    connection.exec_driver_sql(
-        f"CREATE OR REPLACE FUNCTION {_SCHEMA}.{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog "
-        f"AS $body${body.replace('%', '%%')}$body$"
-    )
-
-
-def _version(connection: sa.Connection) -> int | None:
-    version: int | None = connection.exec_driver_sql(f"SELECT max(version) FROM {_SCHEMA}.schema_version").scalar_one()
-    return version
-
-
 def _check_schema(connection: sa.Connection) -> None:
-    version = _version(connection)
+    version = connection.exec_driver_sql(f"SELECT max(version) FROM {_SCHEMA}.schema_version").scalar_one()
     if version != _SCHEMA_VERSION:
         raise InputError(f"ledger.url names a ledger of schema {version}; this version reads schema {_SCHEMA_VERSION}.")
     triggers = connection.exec_driver_sql(
@@ -361,7 +227,8 @@ def _check_schema(connection: sa.Connection) -> None:
         "UNION SELECT c.relname FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid "
         f"WHERE i.indrelid = '{_SCHEMA}.events'::regclass AND i.indisunique AND i.indisvalid"
     )
-    if not {tuple(row) for row in triggers} >= _TRIGGERS or not set(rules.scalars()) >= _CONSTRAINTS:
+    wanted = {(name, table, when, _BODIES[function]) for name, table, when, function in _TRIGGERS}
+    if not {tuple(row) for row in triggers} >= wanted or not set(rules.scalars()) >= _CONSTRAINTS:
         raise EngineError(
             "the ledger is no longer append-only (its triggers or constraints were changed); restore it from its "
             "backup."

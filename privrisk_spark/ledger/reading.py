@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TypeGuard
 
 import sqlalchemy as sa
 
@@ -49,7 +50,7 @@ class LedgerReading:
         if not self._storage.exists():
             return ()
         with self._storage.transaction(None, read_only=True) as connection:
-            return tuple(sorted(name for name in self._names(connection) if is_lineage(name)))
+            return tuple(sorted(name for name in self._names(connection) if _is_spelled(name)))
 
     def balance(self, lineage: str) -> Balance:
         """Return what a lineage has spent; all zero, without a cap, if the ledger does not know it.
@@ -104,7 +105,7 @@ class LedgerReading:
         # Not by the columns' types, which SQLite does not enforce.
         every = sa.select(sa.text("*")).select_from(events)
         found = connection.execute(every.where(events.c.lineage == name).order_by(events.c.sequence)).mappings()
-        return replay(name, ({**row} for row in found), gapless=self._storage.gapless)
+        return replay(name, ({**row} for row in found))
 
     def _names(self, connection: sa.Connection) -> list[object]:
         """Whatever stands in the place of a lineage's name."""
@@ -119,7 +120,7 @@ class LedgerReading:
         found = {}
         with self._storage.transaction(None, read_only=True) as connection:
             for name in self._names(connection):
-                if not is_lineage(name):
+                if not _is_spelled(name):
                     of = sa.type_coerce(events.c.lineage, sa.types.NullType()) == name
                     first = connection.execute(sa.select(sa.func.min(events.c.sequence)).where(of)).scalar_one()
                     found[ascii(name)] = BrokenHistoryError(first, "has a name of its lineage that is none")
@@ -142,3 +143,8 @@ class LedgerReading:
             if row["state"] == "moved" and mine in beside_of(row["mechanism"]):
                 beside.add(lineage_name(row["lineage"]))
         return frozenset(holders - beside)
+
+
+def _is_spelled(name: object) -> TypeGuard[str]:
+    """Tell whether what stands in the place of a name is one, spelled as the ledger does: no other is looked up."""
+    return is_lineage(name) and lineage_name(name) == name

@@ -303,7 +303,7 @@ def _other_cost(run: Run, release: PrivateRelease) -> str | None:
     if release.withdrawn and not _is_of(run, release):
         return None  # it was changed before it was withdrawn, and nobody reads it any more
     stated = _amounts(release.epsilon, release.delta)
-    charged = Fraction(run.epsilon), Fraction(run.delta)
+    charged = run.cost
     if run.state not in ("committed", "accepted", "withdrawn") or stated == charged:
         return None
     if stated is None:
@@ -347,7 +347,7 @@ def _account_of(accounts: Mapping[str, Account], lineage: str) -> Account | None
 
 
 def _held(account: Account, witness: Witness) -> bool:
-    return account.chain[witness.events - 1 : witness.events] == (witness.head,) and witness.events > 0
+    return account.chain[witness.events - 1 : witness.events] == [witness.head] and witness.events > 0
 
 
 def _lineage_of(release: PrivateRelease, seen: Seen) -> str | None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Literal
+
+from privrisk_spark.ledger.amounts import Amounts
 
 __all__ = ["Balance", "Reservation", "Run", "State", "Statement"]
 
@@ -121,6 +124,11 @@ class Run:
     release: str | None = None
     composed_epsilon: Decimal | None = None
     table: str | None = None
+
+    @property
+    def cost(self) -> Amounts:
+        """What it reserved, exactly."""
+        return Fraction(self.epsilon), Fraction(self.delta)
 
 
 @dataclass(frozen=True)

@@ -5,22 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Final, TypeGuard
+from typing import Any, Final, TypeGuard
+
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from privrisk_spark.errors import InputError
-from privrisk_spark.ledger.amounts import amount
-from privrisk_spark.ledger.composition import Losses
+from privrisk_spark.ledger.amounts import Amounts, amount
+from privrisk_spark.policy.policy import Accounting
 
 __all__ = [
     "LONGEST_NAME",
     "Request",
     "canonical",
     "check_name",
-    "check_request",
     "digest_of",
     "is_lineage",
     "lineage_name",
@@ -30,29 +29,47 @@ __all__ = [
 LONGEST_NAME: Final = 200
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(BaseModel):
     """A checked request for budget.
 
     Attributes
     ----------
-    lineage, run_id : str
-        Whose budget, and for which run.
-    epsilon, delta, cap_epsilon, cap_delta : fractions.Fraction
-        The exact amounts.
-    mechanism, digest : str
-        Canonical JSON of the mechanism record, and its SHA-256 in hexadecimal.
-    asked : str
-        Canonical JSON of the digests of what the run was asked for, by name.
+    lineage : str
+        The table through all its snapshots. Two products of one table share one lineage.
+    run_id : str
+        The run; one draw of randomness.
+    epsilon, delta : fractions.Fraction
+        What the run costs, given as text or Decimal: non-negative, delta below 1. A certificate that is no finite
+        decimal is rounded up by the caller. Floats are refused: 0.1 is not one.
+    cap_epsilon, cap_delta : fractions.Fraction
+        What the lineage may spend in all, given likewise. They must equal the recorded cap or be lower; the lower one
+        is then recorded with the reservation. Raising a cap is refused: whoever relied on the old promise would be
+        left with less protection than was stated.
+    mechanism : str
+        Canonical JSON of the record, given as a mapping, of everything that fixes the draw (parameters, code version,
+        and the snapshot if it is known by now). Never a key or a seed. Its digest tells a retry from another release.
+    asked : dict of str to str
+        Digests of what else the run was asked for, by name, such as parts of its policy: a retry must agree in all,
+        and a refusal names those that differ.
     table : str or None
-        Identity of the table.
+        Identity of the table, without its values: the lineage is of the table it was first used for, and no other
+        lineage of the ledger is of it.
     files : tuple of str
-        Identities of the files of the table.
+        Identities of the files of the table, as far as they are known before it is opened. A table that shares a file
+        with the lineage is its table; a file of another lineage is refused.
     unit : str or None
-        What the release protects.
-    losses : callable or None
-        By what the cap binds on the tight composition of all charged runs; None: on the sums.
+        What the release protects: losses add up for one unit.
+    accounting : {'basic', 'pld'}
+        What the cap binds on: the sums, or the tight composition of all charged runs at the cap's delta
+        (`privrisk_spark.ledger.composition`), which reads the laws of a run out of its mechanism.
+
+    Raises
+    ------
+    InputError
+        If a value is malformed.
     """
+
+    model_config = ConfigDict(frozen=True)
 
     lineage: str
     run_id: str
@@ -61,77 +78,75 @@ class Request:
     cap_epsilon: Fraction
     cap_delta: Fraction
     mechanism: str
-    digest: str
-    asked: str = "{}"
+    asked: dict[str, str] = {}
     table: str | None = None
-    losses: Losses | None = None
     files: tuple[str, ...] = ()
     unit: str | None = None
+    accounting: Accounting = "basic"
+
+    def __init__(self, **given: Any) -> None:
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise first.get("ctx", {}).get("error") or InputError(f"{first['loc'][0]}: {first['msg']}") from None
+
+    @field_validator("lineage", "run_id", "table", "unit", mode="plain")
+    @classmethod
+    def check_names(cls, value: Any, info: ValidationInfo) -> str:
+        """Refuse what is no name."""
+        return check_name(str(info.field_name), value)
+
+    @field_validator("epsilon", "delta", "cap_epsilon", "cap_delta", mode="plain")
+    @classmethod
+    def check_amounts(cls, value: Any, info: ValidationInfo) -> Fraction:
+        """Refuse what is no exact amount."""
+        name = str(info.field_name)
+        return amount(name, value, below_one=name.endswith("delta"))
+
+    @field_validator("mechanism", mode="plain")
+    @classmethod
+    def write_mechanism(cls, value: Any) -> str:
+        """Write the record as canonical JSON: sorted keys, no spaces, ASCII."""
+        try:
+            return canonical(dict(value))
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                "mechanism must be a mapping of JSON values: text, finite numbers, true, false, null, lists and "
+                "mappings."
+            ) from error
+
+    @field_validator("asked", mode="plain")
+    @classmethod
+    def check_asked(cls, value: Mapping[str, str]) -> dict[str, str]:
+        """Refuse digests and names of them that are no names."""
+        return {check_name("asked", name): check_name("asked", of) for name, of in value.items()}
+
+    @field_validator("files", mode="plain")
+    @classmethod
+    def check_files(cls, value: Iterable[str]) -> tuple[str, ...]:
+        """Refuse identities of files that are no names."""
+        return tuple(check_name("table", one) for one in value)
+
+    @property
+    def cost(self) -> Amounts:
+        """What the run costs."""
+        return self.epsilon, self.delta
+
+    @property
+    def caps(self) -> Amounts:
+        """What the lineage may spend in all."""
+        return self.cap_epsilon, self.cap_delta
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the mechanism record, hex."""
+        return digest_of(self.mechanism)
 
     @property
     def tables(self) -> frozenset[str]:
         """All identities of the table."""
         return frozenset((*([] if self.table is None else [self.table]), *self.files))
-
-    @property
-    def parts(self) -> dict[str, str]:
-        """Digests of what the run was asked for, by name."""
-        return dict(json.loads(self.asked))
-
-
-def check_request(
-    lineage: str,
-    run_id: str,
-    epsilon: str | Decimal,
-    delta: str | Decimal,
-    cap_epsilon: str | Decimal,
-    cap_delta: str | Decimal,
-    mechanism: Mapping[str, object],
-    asked: Mapping[str, str] | None = None,
-    table: str | None = None,
-    losses: Losses | None = None,
-    files: Sequence[str] = (),
-    unit: str | None = None,
-) -> Request:
-    """Check and normalize the arguments of a reservation.
-
-    Parameters
-    ----------
-    lineage, run_id, epsilon, delta, cap_epsilon, cap_delta, mechanism, asked, table, losses, files, unit
-        See `privrisk_spark.ledger.ledger.Ledger.reserve`.
-
-    Returns
-    -------
-    Request
-        Amounts as fractions; the mechanism as canonical JSON (sorted keys, no spaces, ASCII) with its
-        SHA-256.
-
-    Raises
-    ------
-    InputError
-        If one is malformed.
-    """
-    try:
-        text = canonical(dict(mechanism))
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            "mechanism must be a mapping of JSON values: text, finite numbers, true, false, null, lists and mappings."
-        ) from error
-    return Request(
-        lineage=check_name("lineage", lineage),
-        run_id=check_name("run_id", run_id),
-        epsilon=amount("epsilon", epsilon),
-        delta=amount("delta", delta, below_one=True),
-        cap_epsilon=amount("cap_epsilon", cap_epsilon),
-        cap_delta=amount("cap_delta", cap_delta, below_one=True),
-        mechanism=text,
-        digest=digest_of(text),
-        asked=canonical({check_name("asked", name): check_name("asked", of) for name, of in (asked or {}).items()}),
-        table=None if table is None else check_name("table", table),
-        losses=losses,
-        files=tuple(check_name("table", one) for one in files),
-        unit=None if unit is None else check_name("unit", unit),
-    )
 
 
 def canonical(document: object) -> str:

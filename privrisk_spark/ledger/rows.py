@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
+from typing import Final
 
 from privrisk_spark.ledger.account import Account
-from privrisk_spark.ledger.amounts import decimal_of
+from privrisk_spark.ledger.amounts import Amounts, decimal_of
 from privrisk_spark.ledger.reconciliation import Lost
 from privrisk_spark.ledger.records import Run, State
 from privrisk_spark.ledger.request import Request, canonical, digest_of
 
 __all__ = ["accept", "charge", "move", "new_files", "note", "noted", "step"]
 
+_NOTHING: Final = (Fraction(0), Fraction(0))
+
 
 def charge(account: Account, request: Request, composed: Decimal | None) -> dict[str, object]:
     """Return the event that charges a run to its lineage."""
-    return {
-        "run_id": request.run_id,
-        "state": "reserved",
-        "epsilon": str(decimal_of(request.epsilon)),
-        "delta": str(decimal_of(request.delta)),
-        "cap_epsilon": str(decimal_of(request.cap_epsilon)),
-        "cap_delta": str(decimal_of(request.cap_delta)),
-        **_totals(account, account.epsilon + request.epsilon, account.delta + request.delta),
-        "mechanism": request.mechanism,
-        "mechanism_digest": request.digest,
-        "nothing_left_the_zone": False,
-        "created_at": _now(),
-        "asked": request.asked,
-        "table_identity": request.table,
-        "unit": request.unit,
-        "composed_epsilon": None if composed is None else str(composed),
-        "files": new_files(account, request.files),
-    }
+    return _event(
+        account,
+        request.run_id,
+        "reserved",
+        request.mechanism,
+        {
+            "asked": canonical(request.asked),
+            "table_identity": request.table,
+            "unit": request.unit,
+            "composed_epsilon": None if composed is None else str(composed),
+            "files": new_files(account, request.files),
+        },
+        cost=request.cost,
+        caps=request.caps,
+        charge=1,
+    )
 
 
 def new_files(account: Account, files: Collection[str]) -> str | None:
@@ -63,7 +64,7 @@ def note(
     """
     reason = f"released with guarantee.kind '{what}', which no budget covers"
     held = {"place": place, "table_identity": table, "files": new_files(account, files)}
-    return {**_free(account, run_id, "noted", noted(what), reason), **held}
+    return _event(account, run_id, "noted", canonical(noted(what)), {"reason": reason, **held})
 
 
 def noted(what: str) -> dict[str, object]:
@@ -101,40 +102,15 @@ def move(
     run_id = f"table {table}" if not beside and table not in account.tables else f"table {table} {about}"
     stated: dict[str, object] = {"beside": sorted(beside)} if beside else {}
     held = {"table_identity": table, "unit": unit, "files": new}
-    return {**_free(account, run_id, "moved", stated, reason), **held}
+    return _event(account, run_id, "moved", canonical(stated), {"reason": reason, **held})
 
 
 def accept(account: Account, lost: Lost, reason: str) -> dict[str, object]:
     """Return the event that charges again a run whose own events were lost; its run id is no run's if it has some."""
     run_id = lost.run_id if lost.run_id not in account.runs else f"accepted {lost.about} of {lost.run_id}"
-    epsilon, delta = lost.cost
-    return {
-        **_free(account, run_id, "accepted", {"heads": sorted(lost.heads)}, reason),
-        "epsilon": str(decimal_of(epsilon)),
-        "delta": str(decimal_of(delta)),
-        **_totals(account, account.epsilon + epsilon, account.delta + delta),
-        "place": lost.place,
-        "release_digest": lost.release,
-    }
-
-
-def _free(account: Account, run_id: str, state: str, stated: dict[str, object], reason: str) -> dict[str, object]:
-    text = canonical(stated)
-    return {
-        "run_id": run_id,
-        "state": state,
-        "epsilon": "0",
-        "delta": "0",
-        # The cap on record; where there is none yet, nobody is held to this one.
-        "cap_epsilon": str(decimal_of(account.cap_epsilon or Fraction(0))),
-        "cap_delta": str(decimal_of(account.cap_delta or Fraction(0))),
-        **_totals(account, account.epsilon, account.delta),
-        "mechanism": text,
-        "mechanism_digest": digest_of(text),
-        "nothing_left_the_zone": False,
-        "reason": reason,
-        "created_at": _now(),
-    }
+    stated = canonical({"heads": sorted(lost.heads)})
+    held = {"reason": reason, "place": lost.place, "release_digest": lost.release}
+    return _event(account, run_id, "accepted", stated, held, cost=lost.cost, charge=1)
 
 
 def step(
@@ -152,30 +128,41 @@ def step(
     **held : str or None
         Further columns of the event, by name.
     """
-    back = (Fraction(run.epsilon), Fraction(run.delta)) if nothing_left else (Fraction(0), Fraction(0))
-    return {
-        "run_id": run.run_id,
+    return _event(account, run.run_id, state, run.mechanism, held, cost=run.cost, charge=-1 if nothing_left else 0)
+
+
+def _event(
+    account: Account,
+    run_id: str,
+    state: str,
+    mechanism: str,
+    held: Mapping[str, str | None],
+    *,
+    cost: Amounts = _NOTHING,
+    caps: Amounts | None = None,
+    charge: int = 0,
+) -> dict[str, object]:
+    """Return an event: ``charge`` is 1, 0 or -1 times the cost; without caps of its own it repeats those on record."""
+    event: dict[str, object] = {
+        "run_id": run_id,
         "state": state,
-        "epsilon": str(run.epsilon),
-        "delta": str(run.delta),
-        "cap_epsilon": str(decimal_of(account.cap_epsilon or Fraction(0))),
-        "cap_delta": str(decimal_of(account.cap_delta or Fraction(0))),
-        **_totals(account, account.epsilon - back[0], account.delta - back[1]),
-        "mechanism": run.mechanism,
-        "mechanism_digest": run.mechanism_digest,
-        "nothing_left_the_zone": nothing_left,
+        "mechanism": mechanism,
+        "mechanism_digest": digest_of(mechanism),
+        "nothing_left_the_zone": charge < 0,
         "created_at": _now(),
         **held,
     }
-
-
-def _totals(account: Account, epsilon: Fraction, delta: Fraction) -> dict[str, str]:
-    return {
-        "spent_epsilon_before": str(decimal_of(account.epsilon)),
-        "spent_epsilon_after": str(decimal_of(epsilon)),
-        "spent_delta_before": str(decimal_of(account.delta)),
-        "spent_delta_after": str(decimal_of(delta)),
-    }
+    # Where no cap is on record yet, nobody is held to this one.
+    for name, one, cap, spent in zip(
+        ("epsilon", "delta"), cost, caps or account.caps or _NOTHING, account.spent, strict=True
+    ):
+        event |= {
+            name: str(decimal_of(one)),
+            f"cap_{name}": str(decimal_of(cap)),
+            f"spent_{name}_before": str(decimal_of(spent)),
+            f"spent_{name}_after": str(decimal_of(spent + charge * one)),
+        }
+    return event
 
 
 def _now() -> str:

@@ -28,23 +28,16 @@ _APPLICATION_ID: Final = 0x50524C47
 _SCHEMA_VERSION: Final = 1
 _BUSY_SECONDS: Final = 30.0
 
-# The third trigger is there because INSERT OR REPLACE deletes the old row without firing a DELETE trigger.
+_REFUSE: Final = "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+# The third trigger also sees what INSERT OR REPLACE would delete without firing a DELETE trigger.
 _TRIGGERS: Final = {
-    "events_no_update": (
-        "CREATE TRIGGER events_no_update BEFORE UPDATE ON events "
-        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
-    ),
-    "events_no_delete": (
-        "CREATE TRIGGER events_no_delete BEFORE DELETE ON events "
-        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
-    ),
-    "events_no_replace": (
-        "CREATE TRIGGER events_no_replace BEFORE INSERT ON events WHEN EXISTS ("
-        "SELECT 1 FROM events WHERE sequence = NEW.sequence "
-        "OR (lineage = NEW.lineage AND run_id = NEW.run_id "
-        "AND (state IN (NEW.state, 'void', 'withdrawn') "
-        "OR (state IN ('committed', 'noted', 'accepted') AND NEW.state <> 'withdrawn')))) "
-        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+    "events_no_update": f"CREATE TRIGGER events_no_update BEFORE UPDATE ON events {_REFUSE}",
+    "events_no_delete": f"CREATE TRIGGER events_no_delete BEFORE DELETE ON events {_REFUSE}",
+    "events_follow": (
+        "CREATE TRIGGER events_follow BEFORE INSERT ON events WHEN NEW.sequence IS NOT "
+        "(SELECT coalesce(max(sequence), 0) + 1 FROM events WHERE lineage = NEW.lineage) OR EXISTS "
+        "(SELECT 1 FROM events WHERE lineage = NEW.lineage AND run_id = NEW.run_id AND state = NEW.state) "
+        f"{_REFUSE}"
     ),
 }
 
@@ -59,11 +52,9 @@ class LedgerFile:
 
     Notes
     -----
-    A transaction that writes is ``BEGIN IMMEDIATE``: SQLite has one writer at a time for all lineages, so
-    events need no number of their own per lineage.
+    A transaction that writes is ``BEGIN IMMEDIATE``: SQLite has one writer at a time for all lineages.
     """
 
-    gapless = False
     grants: tuple[str, ...] = ()
 
     def __init__(self, path: Path) -> None:

@@ -247,10 +247,9 @@ class LedgerStatements(LedgerReading):
         return frozenset(connection.execute(sa.select(events.c.run_id).distinct()).scalars())
 
     def _append(self, connection: sa.Connection, account: Account, event: Mapping[str, object]) -> str:
-        number = {"sequence": account.last + 1} if self._storage.gapless else {}
         whole = {"lineage": account.lineage, **event}
         head = link(account.head, whole)
-        connection.execute(events.insert(), {**number, **whole, COLUMN: head})
+        connection.execute(events.insert(), {"sequence": len(account.chain) + 1, **whole, COLUMN: head})
         return head
 
 

@@ -1,7 +1,9 @@
 """What a privacy-budget ledger is stored in: one table of events, whatever the database.
 
 The rules are in `privrisk_spark.ledger.account` and the same everywhere; a storage only says where the events
-lie, how writers of one lineage wait for each other, and what keeps an event from being changed.
+lie, how writers of one lineage wait for each other, and what keeps an event from being changed. Of the events the
+database itself demands three things: none is changed or removed, those of a lineage are numbered 1, 2, 3, …, and a run
+has each state once.
 """
 
 from __future__ import annotations
@@ -16,11 +18,10 @@ __all__ = ["Storage", "events", "metadata"]
 
 metadata: Final = sa.MetaData()
 
-# The columns are those of both databases; the rest (keys, checks, triggers) is SQLite's and made from here only there.
 events: Final = sa.Table(
     "events",
     metadata,
-    sa.Column("sequence", sa.Integer, primary_key=True),
+    sa.Column("sequence", sa.Integer, nullable=False),
     sa.Column("lineage", sa.Text, nullable=False),
     sa.Column("run_id", sa.Text, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
@@ -35,7 +36,7 @@ events: Final = sa.Table(
     sa.Column("mechanism", sa.Text, nullable=False),
     sa.Column("mechanism_digest", sa.Text, nullable=False),
     sa.Column("snapshot", sa.Text),
-    sa.Column("nothing_left_the_zone", sa.Boolean(create_constraint=True, name="nothing_left"), nullable=False),
+    sa.Column("nothing_left_the_zone", sa.Boolean, nullable=False),
     sa.Column("reason", sa.Text),
     sa.Column("created_at", sa.Text, nullable=False),
     # What holds a run to one draw.
@@ -52,13 +53,9 @@ events: Final = sa.Table(
     sa.Column("unit", sa.Text),
     # Identities of files of the table that the lineage did not hold before, as a JSON list.
     sa.Column("files", sa.Text),
-    sa.CheckConstraint(
-        "state IN ('reserved', 'bound', 'pinned', 'committed', 'void', 'noted', 'moved', 'accepted', 'withdrawn')",
-        name="state",
-    ),
-    sqlite_autoincrement=True,
+    sa.PrimaryKeyConstraint("lineage", "sequence", name="events_one_per_number"),
+    sa.UniqueConstraint("lineage", "run_id", "state", name="events_one_per_state"),
 )
-sa.Index("events_one_per_state", events.c.lineage, events.c.run_id, events.c.state, unique=True)
 
 
 class Storage(Protocol):
@@ -66,14 +63,10 @@ class Storage(Protocol):
 
     Attributes
     ----------
-    gapless : bool
-        True if the writer numbers the events of each lineage 1, 2, 3, …, and the database refuses a number that is
-        taken; False if the database numbers all events of the ledger as they come.
     grants : tuple of str
         What the owner of the ledger grants to another ``{role}`` that uses it; empty where files have owners instead.
     """
 
-    gapless: bool
     grants: tuple[str, ...]
 
     def exists(self) -> bool:

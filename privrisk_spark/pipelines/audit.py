@@ -3,7 +3,7 @@
 Four parts, as each is blind to something. The *bounds* refute a claimed epsilon from what is published alone. The
 *invariant* looks for a released tuple below the crowd threshold, *conformance* for a sample that is not what the
 certificate was computed for, and *idempotence* for a second draw where Spark does work again. An audit refutes claims
-and proves none; the proof is in :mod:`privrisk_spark.planning.mechanism` and the kernels it names.
+and proves none; the proof is in :mod:`privrisk_spark.ledger.calibrated` and the kernels it names.
 
 What runs is the code of a release at the audit profile (:mod:`privrisk_spark.planning.audit`). Nothing of the policy's
 table is read, no ledger is asked, no key is made, and nothing is released.

@@ -13,11 +13,11 @@ from __future__ import annotations
 import datetime as dt
 
 from privrisk_spark.errors import InputError, listing, nearest
+from privrisk_spark.ledger.administration import seen_of
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.ledger.request import lineage_name
 from privrisk_spark.pipelines.release.lake_output import lake_of
-from privrisk_spark.planning.budget import seen_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.withdrawal import Withdrawal
 from privrisk_spark.runs.keystore import destroy_key

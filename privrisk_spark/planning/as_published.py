@@ -14,7 +14,7 @@ from typing import Any
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.as_published.algorithm6 import drawing_epsilon, eta_of_aggregate
-from privrisk_spark.planning.mechanism import content_digest
+from privrisk_spark.ledger.calibrated import content_digest
 from privrisk_spark.planning.search import lattice_size
 from privrisk_spark.planning.stored import number, taken, whole
 from privrisk_spark.policy.as_published import (

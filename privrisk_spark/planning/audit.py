@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,9 +36,21 @@ from privrisk_spark.kernels.dp.crowd import certificate, keep_numerator
 from privrisk_spark.kernels.dp.scheme_choice import precision, scores
 from privrisk_spark.kernels.random.discrete_gaussian import Admission, calibrate_admission
 from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission, calibrate_laplace
+from privrisk_spark.ledger.calibrated import (
+    KEEP_DENOMINATOR,
+    Calibrated,
+    Choosing,
+    Drawing,
+    LocalSchemes,
+    OneScheme,
+    PublicCells,
+    Scheme,
+    protects,
+)
 from privrisk_spark.planning.audit_experiments import FILLER, TARGET, Cell, Experiment, NoisyCell, Pair, People
-from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
-from privrisk_spark.planning.modes import AggregateDraw, Choice, LocalSchemes, OneScheme, PublicCells
+from privrisk_spark.policy.private import AggregateObjective
+
+M = TypeVar("M", bound=Calibrated)
 
 EPSILON_KEEP = Fraction(1)
 EPSILON_ADMIT = Fraction(1, 2)
@@ -72,8 +85,6 @@ _CHOICE_TRIALS = 4_000
 RUN = " audit"
 """Run id the audit's keys are bound to; it has a blank, and no run id of a release can have one."""
 
-Scheme = tuple[int, ...]
-
 
 @dataclass(frozen=True, eq=False)
 class Profile:
@@ -105,18 +116,18 @@ class Profile:
             if experiment.admitted is None and experiment.mechanism.admission is not None:
                 found |= {"epsilon_admit": float(EPSILON_ADMIT), "t": experiment.mechanism.frequent}
                 found |= experiment.mechanism.admission.to_dict()
-            choice = experiment.mechanism.choice
-            if choice is not None and experiment.chooses:
-                found |= {"epsilon_choose": float(choice.epsilon), "picks": choice.picks, "t0": choice.beyond}
+            choice = experiment.mechanism
+            if isinstance(choice, Choosing) and experiment.chooses:
+                found |= {"epsilon_choose": float(choice.epsilon_choose), "picks": choice.picks, "t0": choice.beyond}
         return found
 
 
-def audit_profile(plan: Mechanism, hierarchies: Mapping[str, Hierarchy]) -> Profile:
+def audit_profile(plan: Calibrated, hierarchies: Mapping[str, Hierarchy]) -> Profile:
     """Derive the audit of a policy's mechanism.
 
     Parameters
     ----------
-    plan : Mechanism
+    plan : Calibrated
         Of the policy.
     hierarchies : mapping of attribute to Hierarchy
 
@@ -132,21 +143,20 @@ def audit_profile(plan: Mechanism, hierarchies: Mapping[str, Hierarchy]) -> Prof
     numerator = keep_numerator(EPSILON_KEEP)
     proof = certificate(CROWD, numerator, EPSILON_KEEP)
     finest = ((0, *schemes[0]),)
-    mode: PublicCells | OneScheme
-    if isinstance(plan.mode, OneScheme):
-        mode = replace(plan.mode, schemes=finest)
+    sampling = {
+        "noise_reason": None,
+        "keep_numerator": numerator,
+        "crowd": CROWD,
+        "delta_crowd": proof.delta_float,
+        **protects(persons=False),
+    }
+    base: Calibrated
+    if isinstance(plan, OneScheme):
+        base = plan.model_copy(update={**sampling, "schemes": finest})
     else:
         # The finest admitted candidate wins: the map of records to tuples is then known.
-        mode = PublicCells(Decimal(0), finest, 1, _draw_of(plan, kappa=1.0, tau=math.inf))
-    base = replace(
-        plan,
-        mode=mode,
-        noise_reason=None,
-        keep_numerator=numerator,
-        crowd=CROWD,
-        delta_crowd=proof.delta_float,
-        persons=False,
-    )
+        preferred = _preferred(plan, kappa=1.0, tau=math.inf)
+        base = _as(PublicCells, plan.model_copy(update=sampling), schemes=finest, least=1, objective=preferred)
     keep = numerator / KEEP_DENOMINATOR
     experiments = [_crowd(base, proof.worst_n, keep), _as_read(base, proof.worst_n, keep), _draw(base, schemes, keep)]
     notes = ["The audit reads nothing of the table: it needs the policy's mechanism and hierarchies alone."]
@@ -160,22 +170,28 @@ def audit_profile(plan: Mechanism, hierarchies: Mapping[str, Hierarchy]) -> Prof
         notes.append(
             "The policy takes every row for a person, so there is no experiment on the draw of a person's row."
         )
-    if plan.choice is None:
-        notes.append("The policy chooses no schemes, so there is no experiment on their choice.")
+    if isinstance(plan, Choosing):
+        experiments.append(_choice(base, plan.picks, hierarchies, schemes))
     else:
-        experiments.append(_choice(base, plan.choice.picks, hierarchies, schemes))
-    if plan.mode.name == "public-dictionary":
+        notes.append("The policy chooses no schemes, so there is no experiment on their choice.")
+    if plan.mode == "public-dictionary":
         notes.append(
             "How the cells of the public dictionary are counted is not audited: they may be known to everybody."
         )
     return Profile(kinds, tuple(experiments), tuple(notes))
 
 
-def _draw_of(plan: Mechanism, *, kappa: float, tau: float) -> AggregateDraw:
+def _as(kind: type[M], base: Calibrated, **own: Any) -> M:
+    """Return a mechanism of another kind, which samples as the base does."""
+    common = {name: getattr(base, name) for name in Calibrated.model_fields if name != "mode"}
+    return kind(**{**common, "epsilon_admit": Decimal(0), "w": len(own["schemes"]), **own})
+
+
+def _preferred(plan: Calibrated, *, kappa: float, tau: float) -> AggregateObjective:
     """The aggregate objective without counts; Φ is floored as the policy says."""
-    asked = None if isinstance(plan.mode, OneScheme) else plan.draw
-    phi_min = asked.phi_min if isinstance(asked, AggregateDraw) else 1.0
-    return AggregateDraw(lambda_=0.0, kappa=kappa, tau=tau, phi_min=phi_min, count_cap=FILLERS)
+    asked = plan.objective if isinstance(plan, Drawing) else None
+    phi_min = asked.phi_min if isinstance(asked, AggregateObjective) else 1.0
+    return AggregateObjective(lambda_=0.0, kappa=kappa, tau=tau, phi_min=phi_min, count_cap=FILLERS)
 
 
 def _kinds(hierarchies: Mapping[str, Hierarchy]) -> IntArray:
@@ -212,7 +228,7 @@ def _schemes(hierarchies: Mapping[str, Hierarchy], kinds: IntArray) -> list[Sche
     return list(reversed(different.values()))
 
 
-def _crowd(base: Mechanism, worst: int, keep: float) -> Experiment:
+def _crowd(base: Calibrated, worst: int, keep: float) -> Experiment:
     """Sampling and crowd threshold, for given admissible cells."""
     k = base.crowd
     edges = sorted({k, k + 1, worst, k + 2})
@@ -236,7 +252,7 @@ def _crowd(base: Mechanism, worst: int, keep: float) -> Experiment:
     )
 
 
-def _as_read(base: Mechanism, worst: int, keep: float) -> Experiment:
+def _as_read(base: Calibrated, worst: int, keep: float) -> Experiment:
     """The worst edge again, of identical rows that Spark reads and that have no id of their own."""
     n = worst
     return Experiment(
@@ -253,7 +269,7 @@ def _as_read(base: Mechanism, worst: int, keep: float) -> Experiment:
     )
 
 
-def _draw(base: Mechanism, schemes: list[Scheme], keep: float) -> Experiment:
+def _draw(base: Calibrated, schemes: list[Scheme], keep: float) -> Experiment:
     """F12 Example 6.3.1: one row can only be suppressed, the others draw among many generalizations and that."""
     places = np.unique(np.linspace(0, len(schemes) - 1, min(_CANDIDATES, len(schemes))).round().astype(int))
     chosen = [schemes[i] for i in places.tolist()]
@@ -262,12 +278,13 @@ def _draw(base: Mechanism, schemes: list[Scheme], keep: float) -> Experiment:
     return Experiment(
         name="draw",
         title="Exponential draw",
-        mechanism=replace(
+        # All scores are equal: a uniform draw.
+        mechanism=_as(
+            PublicCells,
             base,
-            # All scores are equal: a uniform draw.
-            mode=PublicCells(
-                Decimal(0), tuple((0, *scheme) for scheme in chosen), 1, _draw_of(base, kappa=0.0, tau=1.0)
-            ),
+            schemes=tuple((0, *scheme) for scheme in chosen),
+            least=1,
+            objective=_preferred(base, kappa=0.0, tau=1.0),
         ),
         epsilon=float(EPSILON_KEEP),
         delta=base.delta_crowd,
@@ -284,7 +301,7 @@ def _draw(base: Mechanism, schemes: list[Scheme], keep: float) -> Experiment:
     )
 
 
-def _admission(base: Mechanism, asked: Admission | LaplaceAdmission, schemes: list[Scheme], keep: float) -> Experiment:
+def _admission(base: Calibrated, asked: Admission | LaplaceAdmission, schemes: list[Scheme], keep: float) -> Experiment:
     """End to end: admission under noise, then all the rest."""
     chosen = [schemes[0], schemes[-1]] if len(schemes) > 1 else schemes
     w = len(chosen)
@@ -295,14 +312,18 @@ def _admission(base: Mechanism, asked: Admission | LaplaceAdmission, schemes: li
         half = float(DELTA_ADMIT) / 2
         admission = calibrate_admission(float(EPSILON_ADMIT), w, half, half)
     t = admission.threshold
+    assert isinstance(base, Drawing)
     return Experiment(
         name="admission",
         title="Admission under noise, end to end",
-        mechanism=replace(
+        mechanism=_as(
+            LocalSchemes,
             base,
-            mode=LocalSchemes(
-                Decimal(str(float(EPSILON_ADMIT))), tuple((0, *scheme) for scheme in chosen), t, base.draw, admission
-            ),
+            epsilon_admit=Decimal(str(float(EPSILON_ADMIT))),
+            schemes=tuple((0, *scheme) for scheme in chosen),
+            least=t,
+            objective=base.objective,
+            **admission.to_dict(),
         ),
         epsilon=float(EPSILON_ADMIT + EPSILON_KEEP),
         delta=float(admission.delta) + base.delta_crowd,
@@ -314,7 +335,7 @@ def _admission(base: Mechanism, asked: Admission | LaplaceAdmission, schemes: li
     )
 
 
-def _persons(base: Mechanism, keep: float) -> Experiment:
+def _persons(base: Calibrated, keep: float) -> Experiment:
     """Persons with several rows, of each of whom one is drawn before anything is counted."""
     nobodys = People(60, 0, 1, named=False)
     both = People(_PERSONS, 1, 1)
@@ -346,26 +367,29 @@ def _persons(base: Mechanism, keep: float) -> Experiment:
     )
 
 
-def _choice(base: Mechanism, picks: int, hierarchies: Mapping[str, Hierarchy], schemes: list[Scheme]) -> Experiment:
+def _choice(base: Calibrated, picks: int, hierarchies: Mapping[str, Hierarchy], schemes: list[Scheme]) -> Experiment:
     """The choice of schemes, for the table at which half and twice the epsilon are told best from it."""
     heights = [hierarchy.height for hierarchy in hierarchies.values()]
     places = np.unique(np.linspace(0, len(schemes) - 1, min(_PICKED - 1, len(schemes))).round().astype(int))
     # The two kinds are one cell under the last.
     candidates = (*(schemes[i] for i in places.tolist()), tuple(heights))
     weights = [Fraction(1)] * len(heights)
-    choice = Choice(
-        tuple((0, *scheme) for scheme in candidates),
-        tuple(precision(scheme, heights, weights) for scheme in candidates),
-        Decimal(str(float(EPSILON_CHOOSE))),
-        min(picks, _PICKS, len(candidates)),
-        _BEYOND,
+    choice = _as(
+        OneScheme,
+        base,
+        schemes=(),
+        candidates=tuple((0, *scheme) for scheme in candidates),
+        precision=tuple(precision(scheme, heights, weights) for scheme in candidates),
+        epsilon_choose=Decimal(str(float(EPSILON_CHOOSE))),
+        picks=min(picks, _PICKS, len(candidates)),
+        beyond=_BEYOND,
     )
     few = range(_BEYOND + 1, _BEYOND + 20)
     table = max(((n, n) for n in few), key=lambda table: _told_apart(choice, table))
     return Experiment(
         name="choice",
         title="Choice of schemes",
-        mechanism=replace(base, mode=OneScheme(Decimal(0), choice)),
+        mechanism=choice,
         epsilon=float(choice.picks * EPSILON_CHOOSE),
         delta=0.0,
         tables=(table, (table[0] - 1, table[1])),
@@ -376,12 +400,12 @@ def _choice(base: Mechanism, picks: int, hierarchies: Mapping[str, Hierarchy], s
     )
 
 
-def law_of_choice(choice: Choice, table: tuple[int, int], *, sharper: float = 1.0) -> dict[tuple[int, ...], float]:
+def law_of_choice(choice: Choosing, table: tuple[int, int], *, sharper: float = 1.0) -> dict[tuple[int, ...], float]:
     """Return the law of the picks for a table of either kind's rows; the last candidate puts both into one cell.
 
     Parameters
     ----------
-    choice : Choice
+    choice : Choosing
     table : pair of int
     sharper : float
         Factor of epsilon.
@@ -390,10 +414,10 @@ def law_of_choice(choice: Choice, table: tuple[int, int], *, sharper: float = 1.
     cells = [[sum(table)] if number == last else table for number in range(last + 1)]
     excess = np.array([sum(max(0, rows - choice.beyond) for rows in one) for one in cells], dtype=np.int64)
     exact = np.array([float(score) for score in scores(excess, choice.precision)])
-    return law_of_picks(exact, sharper * float(choice.epsilon), choice.picks)
+    return law_of_picks(exact, sharper * float(choice.epsilon_choose), choice.picks)
 
 
-def _told_apart(choice: Choice, table: tuple[int, int]) -> float:
+def _told_apart(choice: Choosing, table: tuple[int, int]) -> float:
     """Least distance in total variation from the laws at half and at twice the epsilon."""
     law = law_of_choice(choice, table)
     others = [law_of_choice(choice, table, sharper=factor) for factor in (0.5, 2.0)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.ledger.calibrated import Calibrated, Choosing
 
 TARGET, FILLER = 0, 1
 """The two kinds of records: the target's, which the neighbouring tables differ in, and all others'."""
@@ -100,7 +100,7 @@ class Experiment:
     Attributes
     ----------
     name, title : str
-    mechanism : Mechanism
+    mechanism : Calibrated
         Of the profile; levels of its schemes are those of the trial column and the quasi-identifiers.
     epsilon, delta : float
         Claimed.
@@ -123,7 +123,7 @@ class Experiment:
 
     name: str
     title: str
-    mechanism: Mechanism
+    mechanism: Calibrated
     epsilon: float
     delta: float
     tables: tuple[tuple[int, int], ...]
@@ -138,7 +138,7 @@ class Experiment:
     @property
     def chooses(self) -> bool:
         """Whether the picks of schemes are what is published; else they are known, and it is rows."""
-        return self.mechanism.choice is not None and not self.mechanism.schemes
+        return isinstance(self.mechanism, Choosing) and not self.mechanism.schemes
 
     def trials_of(self, asked: int) -> int:
         """Trials of each table where so many are asked for."""

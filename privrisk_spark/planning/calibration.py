@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.builders import is_public
@@ -19,18 +20,17 @@ from privrisk_spark.kernels.dp.crowd import (
 from privrisk_spark.kernels.dp.scheme_choice import precision
 from privrisk_spark.kernels.random.discrete_gaussian import divide_admission
 from privrisk_spark.kernels.random.discrete_laplace import calibrate_laplace
-from privrisk_spark.planning.mechanism import Mechanism, unit_of
-from privrisk_spark.planning.modes import (
-    Choice,
+from privrisk_spark.ledger.calibrated import (
+    Calibrated,
     LocalSchemes,
-    Mode,
     Noise,
+    Noisy,
     OneScheme,
     PeeledSchemes,
     PublicCells,
     ReusedCells,
     Schemes,
-    draw_of,
+    protects,
 )
 from privrisk_spark.planning.proposals import Proposal, most_schemes, proposed_candidates, proposed_schemes
 from privrisk_spark.planning.reuse import Reused
@@ -41,7 +41,7 @@ KEEP_FRACTION = Fraction(1, 2)
 """Share of the most rows that may be kept for which a crowd threshold is found, where the policy names neither."""
 
 
-def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None) -> Mechanism:
+def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None) -> Calibrated:
     """Calibrate a release and refuse what the proof does not cover.
 
     Parameters
@@ -68,7 +68,7 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
     reused = Reused.read(dp.reuse) if isinstance(dp, ReusingDp) else None
     if reused is not None:
         known = None if hierarchies is None or faults else hierarchies
-        faults += reused.differences(policy, known, unit=unit_of(persons))
+        faults += reused.differences(policy, known, unit=protects(persons=persons)["unit"])
         vectors = reused.schemes
     # Half of delta for the admission, where there is one; what sampling leaves of the other half goes to it too.
     share = Fraction(dp.delta) / 2 if noisy else Fraction(dp.delta)
@@ -89,57 +89,55 @@ def mechanism(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = None
             faults.append(Fault("utility.weights", "must not all be 0: they weigh the precision of candidates"))
         elif not faults and hierarchies is not None:
             precisions = _precisions(vectors, hierarchies, weights)
-    mode, reason = _mode(dp, vectors, precisions, rest, beyond=survival[0], reused=reused)
-    if isinstance(mode, LocalSchemes | PeeledSchemes) and mode.frequent < mode.admission.threshold:
-        faults.append(
-            Fault(
-                "guarantee.frequent",
-                f"must be at least T = {mode.admission.threshold} for this delta. Got {mode.frequent}",
-            )
-        )
+    common = {
+        "epsilon_admit": dp.epsilon.admit,
+        "epsilon_keep": dp.epsilon.keep,
+        "delta": dp.delta,
+        **protects(persons=persons),
+        "keep_numerator": numerator,
+        "crowd": crowd,
+        "delta_crowd": proof.delta_float,
+        "public_rows": dp.public_rows,
+        "proposed": None if proposal is None else proposal.because,
+    }
+    found = _calibrated(dp, common, vectors, precisions, rest, beyond=survival[0], reused=reused)
+    if isinstance(found, Noisy) and found.frequent < found.threshold:
+        rule = f"must be at least T = {found.threshold} for this delta. Got {found.frequent}"
+        faults.append(Fault("guarantee.frequent", rule))
     if faults:
         raise ConfigError(faults)
-    return Mechanism(
-        mode=mode,
-        epsilon_keep=dp.epsilon.keep,
-        delta=dp.delta,
-        keep_numerator=numerator,
-        crowd=crowd,
-        delta_crowd=proof.delta_float,
-        public_rows=dp.public_rows,
-        persons=persons,
-        noise_reason=reason,
-        proposed=None if proposal is None else proposal.because,
-    )
+    return found
 
 
-def _mode(
+def _calibrated(
     dp: AnyDp,
+    common: Mapping[str, Any],
     vectors: Schemes,
     precisions: tuple[Fraction, ...],
     budget: Fraction,
     *,
     beyond: int,
     reused: Reused | None,
-) -> tuple[Mode, str | None]:
-    """Return what the mode fixes, and why this noise where it was left open."""
-    admit = dp.epsilon.admit
+) -> Calibrated:
+    """Return the mechanism of a mode."""
+    choice: dict[str, Any] = {"candidates": vectors, "precision": precisions, "epsilon_choose": dp.epsilon.choose}
     if isinstance(dp, GlobalDp):
-        return OneScheme(admit, Choice(vectors, precisions, dp.epsilon.choose, 1, dp.frequent or beyond)), None
-    draw = draw_of(dp.objective, public_rows=dp.public_rows)
+        return OneScheme(**common, **choice, w=1, picks=1, beyond=dp.frequent or beyond)
+    cap = {"count_cap": dp.objective.count_cap or dp.public_rows}
+    drawing: dict[str, Any] = {**common, "objective": dp.objective.model_copy(update=cap)}
     if isinstance(dp, PublicDp):
-        return PublicCells(admit, vectors, dp.frequent, draw), None
+        return PublicCells(**drawing, w=len(vectors), schemes=vectors, least=dp.frequent)
     if isinstance(dp, ReusingDp):
         assert reused is not None
-        return ReusedCells(admit, vectors, reused.frequent, draw, reused.cells), None
-    if isinstance(dp, PeeledDp):
-        admission, reason = _admission(dp, budget, dp.peel)
-        frequent = dp.frequent or admission.threshold
-        choice = Choice(vectors, precisions, dp.epsilon.choose, dp.peel, frequent)
-        return PeeledSchemes(admit, choice, frequent, draw, admission), reason
+        return ReusedCells(**drawing, w=len(vectors), schemes=vectors, least=reused.frequent, reuse=reused.cells)
     # Schemes that are not known yet are at least one.
-    admission, reason = _admission(dp, budget, len(vectors) or 1)
-    return LocalSchemes(admit, vectors, dp.frequent or admission.threshold, draw, admission), reason
+    admission, drawing["noise_reason"] = _admission(
+        dp, budget, dp.peel if isinstance(dp, PeeledDp) else len(vectors) or 1
+    )
+    drawing |= {"least": dp.frequent or admission.threshold, **admission.to_dict()}
+    if isinstance(dp, PeeledDp):
+        return PeeledSchemes(**drawing, **choice, w=dp.peel, picks=dp.peel, beyond=drawing["least"])
+    return LocalSchemes(**drawing, w=len(vectors), schemes=vectors)
 
 
 def _sampling(dp: AnyDp, share: Fraction, faults: list[Fault]) -> tuple[int, int]:

@@ -1,86 +1,70 @@
-"""What a run asks of the ledger."""
+"""What a run asks of the ledger; no Spark: a private release's cost is fixed before its table is opened."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any
 
+from privrisk_spark.errors import ConfigError, Fault
+from privrisk_spark.hierarchies.builders import build
+from privrisk_spark.ledger.administration import ledger_of
+from privrisk_spark.ledger.calibrated import Calibrated, ReusedCells
+from privrisk_spark.ledger.identity import table_identity
 from privrisk_spark.ledger.ledger import Ledger
-from privrisk_spark.planning.identity import TableIdentity, table_identity
-from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism, losses_of
-from privrisk_spark.planning.modes import ReusedCells
+from privrisk_spark.ledger.request import Request
+from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.request import asked_of
 from privrisk_spark.planning.reuse import refuse_unpaid
-from privrisk_spark.policy.policy import Accounting, Policy
+from privrisk_spark.policy.policy import Policy
 from privrisk_spark.version import __version__
 
+__all__ = ["cost_of", "run_cost"]
 
-@dataclass(frozen=True)
-class RunCost:
-    """What a run costs, and of what it is charged to.
 
-    Attributes
+def run_cost(policy: Policy, run_id: str, date: dt.date) -> Request:
+    """Return what a run of the policy asks of the ledger; a release with the same run id asks for the same.
+
+    Parameters
     ----------
-    lineage, run_id : str
-    epsilon, delta : Decimal
-        Of the run.
-    cap_epsilon, cap_delta : Decimal
-        Of the lineage, by the policy.
-    stored : StoredMechanism
-        What the ledger keeps of the mechanism.
-    asked : dict of str to str
-        As :func:`~privrisk_spark.planning.request.asked_of` gives it.
-    table : TableIdentity
-    accounting : {'basic', 'pld'}
-        What the cap binds on.
+    policy : Policy
+        With guarantee.kind ``dp``.
+    run_id : str
+    date : date
+        Business date.
+
+    Raises
+    ------
+    InputError
+        If the policy is not differentially private, or its mechanism or a hierarchy is refused.
     """
-
-    lineage: str
-    run_id: str
-    epsilon: Decimal
-    delta: Decimal
-    cap_epsilon: Decimal
-    cap_delta: Decimal
-    stored: StoredMechanism
-    asked: dict[str, str]
-    table: TableIdentity
-    accounting: Accounting = "basic"
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `Ledger.reserve` and `Ledger.would_cost`."""
-        return {
-            "lineage": self.lineage,
-            "run_id": self.run_id,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "cap_epsilon": self.cap_epsilon,
-            "cap_delta": self.cap_delta,
-            "mechanism": self.stored.to_dict(),
-            "asked": self.asked,
-            **self.table.arguments(),
-            "unit": self.table.unit,
-            "losses": losses_of if self.accounting == "pld" else None,
-        }
+    ledger_of(policy)
+    if policy.guarantee.kind != "dp":
+        raise ConfigError([Fault("guarantee.kind", "only 'dp' spends a budget; a release of another kind is noted")])
+    # First without hierarchies: it refuses those that would take their leaves from the data.
+    mechanism(policy)
+    hierarchies = {
+        name: build(spec.hierarchy, name, values=None, null_leaf=spec.nulls == "own-value")
+        for name, spec in policy.quasi_identifiers.items()
+    }
+    plan = mechanism(policy, hierarchies)
+    return cost_of(policy, plan, run_id, plan.digest(policy, hierarchies), date=date)
 
 
 def cost_of(
     policy: Policy,
-    plan: Mechanism,
+    plan: Calibrated,
     run_id: str,
     digest: str,
     *,
     date: dt.date,
     files: Iterable[str] | None = None,
-) -> RunCost:
-    """What the ledger is asked to reserve.
+) -> Request:
+    """Return what the ledger is asked to reserve.
 
     Parameters
     ----------
     policy : Policy
-    plan : Mechanism
+    plan : Calibrated
     run_id : str
     digest : str
         Of the plan, with policy and hierarchies.
@@ -94,18 +78,21 @@ def cost_of(
     BudgetError
         If it takes admitted cells again that the ledger knows no payment of.
     """
-    assert policy.ledger is not None
-    if isinstance(plan.mode, ReusedCells):
-        refuse_unpaid(policy, plan.mode.cells, Ledger(policy.ledger.url))
-    return RunCost(
-        lineage=policy.ledger.lineage,
+    ledger = ledger_of(policy)
+    if isinstance(plan, ReusedCells):
+        refuse_unpaid(policy, plan.reuse, Ledger(ledger.url))
+    table = table_identity(policy, files)
+    return Request(
+        lineage=ledger.lineage,
         run_id=run_id,
         epsilon=plan.epsilon,
         delta=plan.delta,
-        cap_epsilon=policy.ledger.cap.epsilon,
-        cap_delta=policy.ledger.cap.delta,
-        stored=StoredMechanism(plan, digest, __version__),
+        cap_epsilon=ledger.cap.epsilon,
+        cap_delta=ledger.cap.delta,
+        mechanism={"parameters": plan.parameters, "digest": digest, "version": __version__},
         asked=asked_of(policy, date),
-        table=table_identity(policy, files),
-        accounting=policy.ledger.accounting,
+        table=table.table,
+        files=table.files,
+        unit=table.unit,
+        accounting=ledger.accounting,
     )

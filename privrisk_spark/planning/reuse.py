@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.errors import BudgetError, ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.ledger.calibrated import Calibrated, ReusedSet, calibrated, calibrated_of
 from privrisk_spark.ledger.request import lineage_name
 from privrisk_spark.planning.history import fingerprint
-from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism, unit_of
-from privrisk_spark.planning.modes import ReusedSet
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import ReusingDp
 from privrisk_spark.runs.sealing import release_digest
@@ -49,7 +48,7 @@ class Reused:
         Level vectors by the number of the scheme.
     columns : tuple of (str, str)
         Quasi-identifiers in order, with the fingerprint of their hierarchies.
-    published : Mechanism
+    published : Calibrated
         Of the earlier release.
     release : str
         Digest of the earlier release, by its manifest.
@@ -61,13 +60,13 @@ class Reused:
     sha256: str
     schemes: tuple[tuple[int, ...], ...]
     columns: tuple[tuple[str, str], ...]
-    published: Mechanism
+    published: Calibrated
     release: str
 
     @property
     def cells(self) -> ReusedSet:
         """What a mechanism that takes the cells says of them."""
-        return ReusedSet(self.run_id, self.sha256)
+        return ReusedSet(run_id=self.run_id, sha256=self.sha256)
 
     @property
     def frequent(self) -> int:
@@ -107,7 +106,7 @@ class Reused:
                 sha256=str(said["sha256"]),
                 schemes=tuple(tuple(int(level) for level in scheme) for scheme in said["schemes"]),
                 columns=tuple((str(name), str(of)) for name, of in said["columns"]),
-                published=Mechanism.from_dict(parameters),
+                published=calibrated(parameters),
                 release=release_digest(document),
             )
         except ConfigError:
@@ -143,9 +142,9 @@ class Reused:
         of = f"as for the release '{self.run_id}', whose admitted cells guarantee.reuse takes"
         if policy.ledger is not None and lineage_name(policy.ledger.lineage) != lineage_name(self.lineage):
             yield Fault("ledger.lineage", f"must be '{self.lineage}', {of}. Got '{policy.ledger.lineage}'")
-        protected = unit_of(self.published.persons)
-        if unit != protected:
-            yield Fault("table.entity_id", f"must protect what was protected then: '{protected}'. Got '{unit}'")
+        if unit != self.published.unit:
+            rule = f"must protect what was protected then: '{self.published.unit}'. Got '{unit}'"
+            yield Fault("table.entity_id", rule)
         names = [name for name, _ in self.columns]
         if list(policy.quasi_identifiers) != names:
             yield Fault("columns", f"must have the quasi-identifiers {', '.join(names)} in that order, {of}")
@@ -177,10 +176,10 @@ def refuse_unpaid(policy: Policy, planned: ReusedSet, ledger: Ledger) -> None:
             )
         if run.run_id == reused.run_id and run.state == "committed":
             try:
-                paid = StoredMechanism.of_run(run.mechanism).mechanism
+                paid = calibrated_of(run.mechanism)
             except InputError:
                 continue
-            if paid == reused.published:
+            if paid.parameters == reused.published.parameters:
                 if run.release == reused.release:
                     return
                 raise BudgetError(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from privrisk_spark.errors import InputError
@@ -27,13 +26,6 @@ def taken(document: Mapping[str, Any], key: str, of: Callable[[Any], T]) -> T:
         raise InputError(f"The parameters of a release are not those of a mechanism: '{key}' cannot be read.") from None
 
 
-def exact(value: Any) -> Decimal:
-    """Read an exact amount."""
-    if not isinstance(value, str):
-        raise TypeError
-    return Decimal(value)
-
-
 def whole(value: Any) -> int:
     """Read a whole number."""
     if isinstance(value, bool) or not isinstance(value, int):
@@ -46,13 +38,3 @@ def number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError
     return float(value)
-
-
-def vectors(value: Any) -> tuple[tuple[int, ...], ...]:
-    """Read level vectors."""
-    return tuple(tuple(whole(level) for level in vector) for vector in value)
-
-
-def level_lists(schemes: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return level vectors for JSON."""
-    return [list(scheme) for scheme in schemes]

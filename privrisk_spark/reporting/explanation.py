@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.ledger.calibrated import Calibrated, Choosing, OneScheme
 from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.assessment import carried
 from privrisk_spark.planning.counting import PlanChoice, explained
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.disclosure import greatest_utility
-from privrisk_spark.planning.mechanism import Mechanism
-from privrisk_spark.planning.modes import OneScheme
 from privrisk_spark.planning.proposals import scheme_table
 from privrisk_spark.planning.search import lattice_size
 from privrisk_spark.policy.policy import Policy
@@ -22,7 +21,7 @@ def explanation(
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     choices: Mapping[str, PlanChoice],
-    plan: Mechanism | AsPublished | None,
+    plan: Calibrated | AsPublished | None,
 ) -> str:
     """What a run will do and what it holds in memory, as text."""
     lines = [
@@ -43,8 +42,8 @@ def explanation(
         lines.append(plan.statement)
         lines += _named(dp_guarantee(plan).parameters)
         half, almost = plan.survival
-        schemes = plan.schemes if plan.choice is None else plan.choice.candidates
-        frequent = None if isinstance(plan.mode, OneScheme) else plan.frequent
+        schemes = plan.candidates if isinstance(plan, Choosing) else plan.schemes
+        frequent = None if isinstance(plan, OneScheme) else plan.frequent
         lines += scheme_table(policy, hierarchies, schemes, frequent=frequent, crowd=plan.crowd, survival=plan.survival)
         lines.append(f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %")
     return "\n".join(lines)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from privrisk_spark.claims import Status
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.utility import UNITS
+from privrisk_spark.ledger.calibrated import Calibrated
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.history import EarlierRelease
@@ -18,7 +19,7 @@ from privrisk_spark.results.facts import DecisionFacts
 from privrisk_spark.results.release import ChosenRule, Guarantee
 
 if TYPE_CHECKING:
-    from privrisk_spark.planning.mechanism import Mechanism
+    pass
 
 
 def risk_guarantee(
@@ -142,19 +143,19 @@ def _known(policy: Policy) -> dict[str, object]:
     return known
 
 
-def dp_guarantee(plan: Mechanism, bound_by: Accounting = "basic") -> Guarantee:
+def dp_guarantee(plan: Calibrated, bound_by: Accounting = "basic") -> Guarantee:
     """Guarantee of a differentially private release, its cost in both accountings, and what it says of several rows.
 
     Parameters
     ----------
-    plan : Mechanism
+    plan : Calibrated
     bound_by : {'basic', 'pld'}
         What the cap of its lineage binds on; the guarantee of the release itself is the same.
     """
     # Not before it is needed: its packages take a second to import.
     from privrisk_spark.ledger import accounting
 
-    parameters = plan.to_dict()
+    parameters = plan.parameters
     if plan.noise_reason is not None:
         parameters["noise_reason"] = plan.noise_reason
     if plan.proposed is not None:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy, numbered_levels
 from privrisk_spark.kernels.disclosure.utility import UNITS
+from privrisk_spark.ledger.calibrated import Calibrated
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.disclosure import greatest_utility
 from privrisk_spark.planning.trade_off import least_utility
@@ -34,7 +35,6 @@ from privrisk_spark.results.trade_off import Evidence
 from privrisk_spark.version import __version__
 
 if TYPE_CHECKING:
-    from privrisk_spark.planning.mechanism import Mechanism
     from privrisk_spark.results.masking import MaskingFacts
 
 NO_EVIDENCE = Evidence()
@@ -154,7 +154,7 @@ def _dictionary_rows(policy: Policy, rows: int | Mapping[str, int]) -> dict[str,
 
 def drawn_reports(
     run: RunRecord,
-    plan: Mechanism | None,
+    plan: Calibrated | None,
     exact: DecisionFacts,
     released: ReleaseFacts,
     *,
@@ -167,7 +167,7 @@ def drawn_reports(
     Parameters
     ----------
     run : RunRecord
-    plan : Mechanism or None
+    plan : Calibrated or None
         None if nothing is guaranteed.
     exact : DecisionFacts
         For the vault only.

@@ -22,9 +22,12 @@ from policies import DP, DROP, RISK, changed
 from typer.testing import CliRunner, Result
 
 from privrisk_spark.cli.app import app
+from privrisk_spark.ledger import budget
 from privrisk_spark.ledger.accounting import RESTS_ON, composed
+from privrisk_spark.ledger.calibrated import calibrated_of
 from privrisk_spark.ledger.ledger import Ledger
-from privrisk_spark.planning import budget
+from privrisk_spark.ledger.request import Request
+from privrisk_spark.planning.cost import run_cost
 from privrisk_spark.policy import reading
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.runs.keystore import release_key
@@ -95,7 +98,7 @@ def test_ledger_of_a_policy_with_undecided_columns_is_read(policy: Path, place: 
 def test_a_tighter_figure_of_all_counted_runs_stands_beside_the_sums(policy: Path, place: Place):
     """By the same accounting as a manifest's, at the sum of the deltas; a run not charged is not in it."""
     loaded = reading.load([policy], overrides=[], date=DAY)
-    one = budget.run_cost(loaded, "r", DAY).stored.mechanism.events
+    one = calibrated_of(run_cost(loaded, "r", DAY).mechanism).events
 
     def epsilon(runs: int) -> float:
         return math.ceil(composed([one] * runs, runs * one.delta) * 1e5) / 1e5
@@ -117,10 +120,8 @@ def test_a_tighter_figure_of_all_counted_runs_stands_beside_the_sums(policy: Pat
     shown = privrisk("show", policy).stdout
     assert f"2 releases cost epsilon {epsilon(2):g} at delta 2E-9 (tested; the sums bind)" in shown
     # A run whose mechanism the ledger does not hold counts by its claim.
-    Ledger(place.url).reserve(
-        lineage="census", run_id="old", epsilon=Decimal("0.1"), delta=Decimal("1e-10"), cap_epsilon=Decimal(4),
-        cap_delta=Decimal("1e-7"), mechanism={"digest": "x"},
-    )  # fmt: skip
+    amounts = {"epsilon": "0.1", "delta": "1e-10", "cap_epsilon": "4", "cap_delta": "1e-7"}
+    Ledger(place.url).reserve(Request(lineage="census", run_id="old", **amounts, mechanism={"digest": "x"}))
     after = printed("show", policy)["tighter"]
     assert (after["runs"], after["delta"]) == (3, "2.1E-9")
     assert epsilon(2) < after["epsilon"] <= 2.1
@@ -131,7 +132,7 @@ def test_a_policy_may_have_the_cap_bind_on_the_tight_composition(policy: Path, p
     cap = ("--set", "ledger.cap.epsilon=2")
     tight = (*cap, "--set", "ledger.accounting=pld")
     loaded = reading.load([policy], overrides=["ledger.cap.epsilon=2", "ledger.accounting=pld"], date=DAY)
-    one = budget.run_cost(loaded, "r", DAY).stored.mechanism.events
+    one = calibrated_of(run_cost(loaded, "r", DAY).mechanism).events
 
     def epsilon(runs: int) -> float:
         return math.ceil(composed([one] * runs, Decimal("1e-7")) * 1e5) / 1e5
@@ -593,7 +594,7 @@ def test_a_server_that_is_down_ends_with_3(tmp_path: Path):
 
 
 def test_a_bug_ends_with_3_and_names_a_line_but_no_text(policy: Path, monkeypatch: pytest.MonkeyPatch, place: Place):
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ValueError("hunter2")
 
     monkeypatch.setattr(budget, "forecast", fail)
@@ -615,7 +616,7 @@ def test_the_cost_is_that_of_the_pipeline(tmp_path: Path):
     hierarchies = table.hierarchies_from_policy(policy)
     plan = mechanism(policy, hierarchies)
     asked = cost_of(policy, plan, "r", plan.digest(policy, hierarchies), date=DAY)
-    assert budget.run_cost(policy, "r", DAY) == asked
+    assert run_cost(policy, "r", DAY) == asked
 
 
 def test_the_commands_need_no_spark(file: InFile, tmp_path: Path):

@@ -21,9 +21,9 @@ from privrisk_spark.kernels.dp.groups import group_delta
 from privrisk_spark.kernels.random.discrete_gaussian import calibrate_admission, delta_of_fold
 from privrisk_spark.ledger import accounting
 from privrisk_spark.ledger.accounting import _loss, account, composed, further_guarantees
+from privrisk_spark.ledger.calibrated import Choosing, calibrated
 from privrisk_spark.ledger.losses import GaussianCounts, LaplaceCounts, ReleaseEvents, Sampling, SchemePicks, basic
 from privrisk_spark.planning.calibration import mechanism
-from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.reporting.guarantees import dp_guarantee
 
@@ -224,8 +224,8 @@ def test_a_pick_of_a_scheme_costs_its_epsilon():
     assert events.epsilon == Fraction(11, 10) == Fraction(plan.epsilon)
     assert events.counts is not None
     assert events.counts.w == 2
-    assert plan.choice is not None
-    assert plan.choice.beyond == plan.frequent == plan.admission.threshold
+    assert isinstance(plan, Choosing)
+    assert plan.beyond == plan.frequent == plan.admission.threshold
 
 
 def test_an_admitted_set_costs_once():
@@ -282,23 +282,21 @@ PUBLIC_ZIP = ("columns.zip.hierarchy", {"tree": {"*": ["1", "2"]}})
 def test_events_come_from_published_parameters(noise):
     free = (("guarantee.crowd", None), ("guarantee.frequent", None), PUBLIC_ZIP, ("guarantee.noise", noise))
     plan = mechanism(parse(changed(DP, *free)))
-    stored = json.loads(json.dumps(plan.to_dict()))
+    stored = json.loads(json.dumps(plan.parameters))
     events = plan.events
-    assert events == Mechanism.from_dict(stored).events == Mechanism.from_dict(dp_guarantee(plan).parameters).events
+    assert events == calibrated(stored).events == calibrated(dp_guarantee(plan).parameters).events
     assert (events.epsilon, events.delta) == (1, Fraction("1e-9"))
     assert events.sampling == Sampling(plan.keep_numerator, plan.crowd, Fraction("0.7"), Fraction(plan.delta_crowd))
     if noise == "gaussian":
         assert events.counts == GaussianCounts(plan.admission.sigma_squared, 2)
-        # Stored before there was another noise.
-        assert Mechanism.from_dict({k: v for k, v in stored.items() if k != "noise"}).events == events
     else:
         assert events.counts == LaplaceCounts(Fraction(20, 3), 2)
     for name in ("k", "keep_probability", "epsilon_keep", "delta_crowd", "delta_select", "w", "delta"):
         with pytest.raises(InputError, match=f"lack '{name}'"):
-            Mechanism.from_dict({key: value for key, value in stored.items() if key != name})
+            calibrated({key: value for key, value in stored.items() if key != name})
     for name, value in (("k", "x"), ("keep_probability", "1/2"), ("delta", "a lot"), ("w", None)):
         with pytest.raises(InputError, match=f"not those of a mechanism: '{name}'"):
-            Mechanism.from_dict(stored | {name: value})
+            calibrated(stored | {name: value})
 
 
 def test_a_manifest_reports_both_accountings_and_further_guarantees():
@@ -314,7 +312,7 @@ def test_a_manifest_reports_both_accountings_and_further_guarantees():
     assert found["pld"]["epsilon"] < 0.95
     assert parameters["groups"]["10"]["epsilon"] == "10"
     assert parameters["substitution"]["epsilon"] == "2"
-    assert account(Mechanism.from_dict(json.loads(json.dumps(parameters))).events) == found
+    assert account(calibrated(json.loads(json.dumps(parameters))).events) == found
 
 
 # --- groups

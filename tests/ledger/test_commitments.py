@@ -10,20 +10,23 @@ from ledgers import MECHANISM, InFile, OnServer, bind, commit, pin, publish, res
 
 from privrisk_spark.errors import BudgetError, EngineError, InputError, InternalError, ReleasedError
 from privrisk_spark.ledger.ledger import Ledger, Reservation
+from privrisk_spark.ledger.request import Request
 
 Place = InFile | OnServer
 
 ASKED = {"columns.age": "a1", "date": "2026-11-01", "guarantee.epsilon": "e1"}
 
 
-def request(run_id: str = "r1", **changes: Any) -> dict[str, Any]:
+def request(run_id: str = "r1", **changes: Any) -> Request:
     amounts = {"epsilon": "1", "delta": "1e-9", "cap_epsilon": "4", "cap_delta": "1e-7"}
-    return {"lineage": "adult", "run_id": run_id, **amounts, "mechanism": MECHANISM, "asked": ASKED} | changes
+    return Request(
+        **{"lineage": "adult", "run_id": run_id, **amounts, "mechanism": MECHANISM, "asked": ASKED} | changes
+    )
 
 
 def test_every_step_may_be_taken_again_and_writes_nothing_then(ledger: Ledger, place: Place):
     steps: list[tuple[Callable[[], Any], str]] = [
-        (lambda: ledger.reserve(**request()), "reserved"),
+        (lambda: ledger.reserve(request()), "reserved"),
         (lambda: bind(ledger), "bound"),
         (lambda: pin(ledger), "pinned"),
         (lambda: commit(ledger), "committed"),
@@ -124,10 +127,10 @@ def test_what_is_examined_is_the_run_as_the_ledger_knows_it(ledger: Ledger):
     ],
 )
 def test_a_request_that_differs_is_refused_by_name(ledger: Ledger, changed: dict[str, Any], names: str):
-    ledger.reserve(**request())
+    ledger.reserve(request())
     for act in (ledger.reserve, ledger.would_cost):
         with pytest.raises(BudgetError, match="reserved with other parameters; use a new run id") as caught:
-            act(**request(**changed))
+            act(request(**changed))
         assert str(caught.value).endswith(f"What differs: {names}.")
     publish(ledger)
     with pytest.raises(ReleasedError, match="is released already, with other parameters") as caught:
@@ -139,10 +142,10 @@ def test_a_release_that_is_there_is_held_against_the_ledger(ledger: Ledger, plac
     with pytest.raises(BudgetError, match=r"which ledger\.lineage adult does not know"):
         ledger.confirm(request(), place="/out", release="d")
     assert not place.exists(), "nothing is charged for a look"
-    ledger.reserve(**request("r0"))
+    ledger.reserve(request("r0"))
     with pytest.raises(BudgetError, match=r"which ledger\.lineage adult does not know"):
         ledger.confirm(request(), place="/out", release="d")
-    ledger.reserve(**request())
+    ledger.reserve(request())
     for step in (bind, pin):
         with pytest.raises(BudgetError, match="the ledger lacks what happened since"):
             ledger.confirm(request(), place="/out", release="d")
@@ -159,15 +162,15 @@ def test_a_release_that_is_there_is_held_against_the_ledger(ledger: Ledger, plac
 
 def test_another_version_of_the_program_finds_the_release_but_does_not_draw(ledger: Ledger):
     old, new = ({"mechanism": {"digest": "d", "version": version}} for version in ("1", "2"))
-    ledger.reserve(**request(**old))
+    ledger.reserve(request(**old))
     with pytest.raises(BudgetError, match=r"What differs: mechanism\.version\."):
-        ledger.reserve(**request(**new))
+        ledger.reserve(request(**new))
     publish(ledger)
     assert ledger.confirm(request(**new), place="/out", release="d").state == "committed"
 
 
 def test_a_voided_run_has_no_release(ledger: Ledger):
-    ledger.reserve(**request())
+    ledger.reserve(request())
     ledger.void(lineage="adult", run_id="r1", reason="x")
     with pytest.raises(BudgetError, match="which was voided; withdraw it"):
         ledger.confirm(request(), place="/out", release="d")

@@ -16,6 +16,7 @@ from privrisk_spark.ledger.chain import first_link, link
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.reconciliation import reconcile
+from privrisk_spark.ledger.request import Request
 from privrisk_spark.ledger.storage import events
 from privrisk_spark.runs.keystore import VaultKey
 from privrisk_spark.runs.sealing import release_digest
@@ -36,11 +37,11 @@ class Run:
             place.mkdir(parents=True, exist_ok=True)
         DirectoryVault(self.vault).claim()
 
-    def charge(self, run_id: str, lineage: str = "adult") -> Charge:
-        request: dict[str, Any] = {
-            "lineage": lineage, "run_id": run_id, "epsilon": "1", "delta": "1e-9", "cap_epsilon": "4",
-            "cap_delta": "1e-7", "mechanism": MECHANISM,
-        }  # fmt: skip
+    def charge(self, run_id: str, lineage: str = "adult", cap: str = "4") -> Charge:
+        request = Request(
+            lineage=lineage, run_id=run_id, epsilon="1", delta="1e-9", cap_epsilon=cap, cap_delta="1e-7",
+            mechanism=MECHANISM,
+        )  # fmt: skip
 
         def witness(made: Any) -> None:
             cost = str(made.epsilon), str(made.delta)
@@ -363,8 +364,7 @@ def test_what_is_accepted_above_the_cap_refuses_everything(run: Run, place: Plac
         run.release(name)
     (run.vault / "charges").rename(run.vault / "kept")
     remove(place)
-    charge = run.charge("r5")
-    charge.request["cap_epsilon"] = "2"
+    charge = run.charge("r5", cap="2")
     with pytest.raises(BudgetError, match="holds the private release of run id r1"):
         charge.reserve()
     (run.vault / "kept").rename(run.vault / "charges")

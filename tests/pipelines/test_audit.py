@@ -213,7 +213,8 @@ def keep_probability_too_high(patch: pytest.MonkeyPatch) -> None:
 
     def faulty(recoding: Any, admissible: Any, keys: Any) -> Any:
         plan = recoding.mechanism
-        higher = replace(recoding, mechanism=replace(plan, keep_numerator=plan.keep_numerator * 11 // 10))
+        kept = {"keep_numerator": plan.keep_numerator * 11 // 10}
+        higher = replace(recoding, mechanism=plan.model_copy(update=kept))
         return drawing(higher, admissible, keys)
 
     patch.setattr(sampling, "drawing", faulty)
@@ -243,12 +244,10 @@ def noise_of_half_the_scale(patch: pytest.MonkeyPatch) -> None:
     def faulty(cells: Any, recoding: Any, keys: Any) -> Any:
         plan = recoding.mechanism
         if isinstance(plan.admission, discrete_laplace.LaplaceAdmission):
-            less = replace(plan.admission, scale=plan.admission.scale / 2)
+            less = {"scale": plan.scale / 2}
         else:
-            less = replace(plan.admission, sigma_squared=plan.admission.sigma_squared // 4)
-        return admitted(
-            cells, replace(recoding, mechanism=replace(plan, mode=replace(plan.mode, admission=less))), keys
-        )
+            less = {"sigma_squared": plan.sigma_squared // 4}
+        return admitted(cells, replace(recoding, mechanism=plan.model_copy(update=less)), keys)
 
     patch.setattr(sampling, "admitted_cells", faulty)
 
@@ -308,8 +307,8 @@ def most_rows_without_noise(patch: pytest.MonkeyPatch) -> None:
 
     def faulty(mechanism: Any, excess: Any, keys: Any) -> Any:
         drawn = chosen(mechanism, excess, keys)
-        order = np.argsort(-excess, kind="stable")[: mechanism.choice.picks]
-        return replace(drawn, mode=replace(drawn.mode, schemes=tuple(mechanism.choice.candidates[i] for i in order)))
+        order = np.argsort(-excess, kind="stable")[: mechanism.picks]
+        return drawn.with_schemes(tuple(mechanism.candidates[i] for i in order))
 
     patch.setattr(admission, "chosen", faulty)
 

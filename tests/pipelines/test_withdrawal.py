@@ -21,9 +21,10 @@ import privrisk_spark as pr
 from privrisk_spark.cli.app import app
 from privrisk_spark.errors import BudgetError, WithdrawnError
 from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.ledger.request import Request
+from privrisk_spark.ledger.verdict import hold_against
 from privrisk_spark.pipelines import withdrawal
 from privrisk_spark.pipelines.release.published import refuse_withdrawn
-from privrisk_spark.planning.reconciliation import hold_against
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.runs import local_output
 from privrisk_spark.runs.progress import write_status
@@ -54,7 +55,7 @@ def release(root: Path, run_id: str) -> None:
     ledger, run = Ledger(f"sqlite:///{root}/ledger.db"), {"lineage": "small", "run_id": run_id}
     with place.held():
         caps = {"cap_epsilon": "2", "cap_delta": "1e-5"}
-        ledger.reserve(**run, **caps, epsilon="1", delta="1e-9", mechanism=MECHANISM, table="t")
+        ledger.reserve(Request(**run, **caps, epsilon="1", delta="1e-9", mechanism=MECHANISM, table="t"))
         ledger.bind(**run, key="k", place=str(place.output))
         ledger.pin(**run, snapshot="s")
         (place.staging / "data").mkdir()
@@ -137,9 +138,10 @@ def test_release_of_a_withdrawn_run_id_is_refused_and_its_number_is_not_given_ag
     assert refused.value.remedy == "Use a new run id."
     ledger = Ledger(f"sqlite:///{root}/ledger.db")
     run = {"lineage": "small", "run_id": "r2"}
-    asked = {**run, "cap_epsilon": "2", "cap_delta": "1e-5", "epsilon": "1", "delta": "1e-9", "mechanism": MECHANISM}
+    caps = {"cap_epsilon": "2", "cap_delta": "1e-5"}
+    asked = Request(**run, **caps, epsilon="1", delta="1e-9", mechanism=MECHANISM, table="t")
     actions: list[Callable[[], object]] = [
-        lambda: ledger.reserve(**asked, table="t"),
+        lambda: ledger.reserve(asked),
         lambda: ledger.bind(**run, key="k", place=str(place.output)),
         lambda: ledger.commit(**run, release="d"),
         lambda: ledger.void(**run, reason="x", nothing_left_the_zone=True),
@@ -279,9 +281,8 @@ def test_withdraw_of_the_release_of_a_voided_run_removes_it(root: Path, given_ba
     ledger = Ledger(url)
     shutil.copytree(root / "out" / "releases" / "r2", root / "out" / "releases" / "r3")
     change_manifest(root, "r3", run_id="r3")
-    ledger.reserve(
-        lineage="small", run_id="r3", epsilon="0", delta="0", cap_epsilon="2", cap_delta="1e-5", mechanism=MECHANISM
-    )
+    amounts = {"epsilon": "0", "delta": "0", "cap_epsilon": "2", "cap_delta": "1e-5"}
+    ledger.reserve(Request(lineage="small", run_id="r3", **amounts, mechanism=MECHANISM))
     ledger.void(lineage="small", run_id="r3", reason="x", nothing_left_the_zone=given_back)
     done = withdraw(root, "r3")
     assert done.exit_code == 0, done.stderr

@@ -106,7 +106,7 @@ def test_the_law_of_a_choice_tells_half_and_twice_the_epsilon(guarantee):
     """By total variation: what is flagged at 4,000 trials must be far from the law."""
     profile, _ = profile_of(**guarantee)
     experiment = profile.experiments[-1]
-    choice = experiment.mechanism.choice
+    choice = experiment.mechanism
     law = law_of_choice(choice, experiment.tables[0])
     assert sum(law.values()) == pytest.approx(1)
     assert max(law.values()) < 0.95, "the best scheme always must be seen"

@@ -22,11 +22,11 @@ from product import ROOT
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.ledger.calibrated import Calibrated, calibrated, calibrated_of
 from privrisk_spark.planning.as_published import AsPublished, as_published
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.counting import PlanChoice, choose_plan
 from privrisk_spark.planning.dictionaries import axes
-from privrisk_spark.planning.mechanism import Mechanism, StoredMechanism
 from privrisk_spark.planning.reuse import published_cells
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import load, parse
@@ -124,7 +124,7 @@ def reusing(root: Path) -> Document:
     cells.write_bytes(b"cells")
     manifest = {
         "run_id": "first",
-        "guarantee": {"parameters": plan.to_dict()},
+        "guarantee": {"parameters": plan.parameters},
         "admitted": published_cells(cells, policy, hierarchies, plan.schemes),
     }
     (root / "manifest.json").write_text(json.dumps(manifest))
@@ -172,7 +172,7 @@ def test_the_digest_that_keys_the_noise_is_that_of_every_release(mode: str, tmp_
     hierarchies = built(policy)
     plan = mechanism(policy, hierarchies)
     named = "" if mode == "reuse" else policy.digest()[:16]
-    found = [plan.digest(policy, hierarchies)[:16], of_text(plan.to_dict())[:16], named]
+    found = [plan.digest(policy, hierarchies)[:16], of_text(plan.parameters)[:16], named]
     assert found == GOLDEN[mode], "mechanism, its published parameters in their order, policy"
 
 
@@ -217,13 +217,13 @@ def test_the_digest_that_keys_the_noise_of_adult(adult: Path) -> None:
     policy = load([file], environment={})
     plan = mechanism(policy, hierarchies)
     assert plan.digest(policy, hierarchies) == GOLDEN["adult-dp.yaml"][1]
-    assert of_text(plan.to_dict()) == GOLDEN["adult-dp.yaml"][2]
+    assert of_text(plan.parameters) == GOLDEN["adult-dp.yaml"][2]
 
 
 # ------------------------------------------------------------------------------------------- records, there and back
 
 
-def planned(mode: str, root: Path) -> Mechanism:
+def planned(mode: str, root: Path) -> Calibrated:
     policy = parse(reusing(root) if mode == "reuse" else MODES[mode])
     return mechanism(policy, built(policy))
 
@@ -231,27 +231,25 @@ def planned(mode: str, root: Path) -> Mechanism:
 @pytest.mark.parametrize("mode", [*MODES, "reuse"])
 def test_a_mechanism_reads_back_as_it_was(mode: str, tmp_path: Path) -> None:
     plan = planned(mode, tmp_path)
-    stored = json.loads(json.dumps(plan.to_dict()))
-    again = Mechanism.from_dict(stored)
-    assert again == plan
+    stored = json.loads(json.dumps(plan.parameters))
+    again = calibrated(stored)
+    assert again.parameters == plan.parameters
     assert (again.events, again.statement, again.survival) == (plan.events, plan.statement, plan.survival)
-    assert json.dumps(again.to_dict()) == json.dumps(plan.to_dict()), "the same bytes, too"
-    assert Mechanism.from_dict({**stored, "accounting": {}, "noise_reason": "…"}) == plan, "a manifest has more"
-    run = StoredMechanism(plan, "ab", "1.0")
-    assert StoredMechanism.of_run(json.dumps(run.to_dict())) == run
-    assert list(run.to_dict()) == ["parameters", "digest", "version"]
+    assert json.dumps(again.parameters) == json.dumps(plan.parameters), "the same bytes, too"
+    assert calibrated({**stored, "accounting": {}, "noise_reason": "…"}).parameters == stored, "a manifest has more"
+    assert calibrated_of(json.dumps({"parameters": stored, "digest": "ab", "version": "1.0"})) == again
 
 
 @pytest.mark.parametrize("mode", [*MODES, "reuse"])
 def test_every_wrong_key_of_a_mechanism_is_named(mode: str, tmp_path: Path) -> None:
-    stored = planned(mode, tmp_path).to_dict()
-    # Said twice: neighbours as unit; which noise it is was not said when there was one alone.
-    for key in set(stored) - {"neighbours", "noise", "picks" if mode == "peel" else "", "reuse"}:
+    stored = planned(mode, tmp_path).parameters
+    # Without one of these it is another mechanism, which lacks other keys.
+    for key in set(stored) - {"picks" if mode == "peel" else "", "reuse"}:
         with pytest.raises(InputError, match=f"lack '{key}'"):
-            Mechanism.from_dict({name: value for name, value in stored.items() if name != key})
+            calibrated({name: value for name, value in stored.items() if name != key})
         if key != "unit":
             with pytest.raises(InputError, match=f"'{key}'"):
-                Mechanism.from_dict({**stored, key: object()})
+                calibrated({**stored, key: object()})
 
 
 @pytest.mark.parametrize("version", PUBLISHED)

@@ -10,8 +10,8 @@ from privrisk_spark.errors import ConfigError
 from privrisk_spark.kernels.dp.crowd import certificate, keep_numerator
 from privrisk_spark.kernels.random.discrete_gaussian import Admission
 from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission
+from privrisk_spark.ledger.calibrated import Calibrated
 from privrisk_spark.planning.calibration import mechanism
-from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.reporting.guarantees import dp_guarantee
 
@@ -22,7 +22,7 @@ FREE = (
 )
 
 
-def planned(*changes) -> Mechanism:
+def planned(*changes) -> Calibrated:
     return mechanism(parse(changed(DP, *FREE, *changes)))
 
 
@@ -62,7 +62,7 @@ def test_the_parts_of_delta_sum_to_no_more_than_delta(noise):
     for delta in ("1e-9", "3e-8", "1e-12"):
         plan = planned(("guarantee.noise", noise), ("guarantee.delta", delta))
         assert plan.admission.delta + Fraction(plan.delta_crowd) <= Fraction(delta) * (1 + Fraction(1, 2**50))
-        assert plan.to_dict()["noise"] == noise
+        assert plan.parameters["noise"] == noise
 
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
@@ -124,7 +124,7 @@ def test_the_unit_is_the_person_where_persons_are_named():
     rows, persons = plans
     assert "adding or removing one row as it is parsed, one row per person," in rows.statement
     assert "one person with all their rows" in persons.statement
-    assert [plan.to_dict()["unit"] for plan in plans] == ["one row per person", "person, one row drawn of each"]
+    assert [plan.parameters["unit"] for plan in plans] == ["one row per person", "person, one row drawn of each"]
     digests = {
         plan.digest(parse(changed(DP, *FREE, *more)), {})
         for plan, more in (
@@ -137,7 +137,7 @@ def test_the_unit_is_the_person_where_persons_are_named():
 
 
 def test_parameters_name_what_the_noise_has():
-    gaussian, laplace = (planned(("guarantee.noise", noise)).to_dict() for noise in ("gaussian", "laplace"))
+    gaussian, laplace = (planned(("guarantee.noise", noise)).parameters for noise in ("gaussian", "laplace"))
     assert "scale" not in gaussian
     assert laplace["scale"] == "20/3"
     assert not {"sigma_squared", "delta_gauss"} & set(laplace)

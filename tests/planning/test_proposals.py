@@ -13,8 +13,8 @@ from privrisk_spark.errors import ConfigError, InputError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.dp.proposals import agreement, diverse, expected_rows, minimal_schemes
+from privrisk_spark.ledger.calibrated import Calibrated, Choosing
 from privrisk_spark.planning.calibration import mechanism
-from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.reporting.explanation import explanation
@@ -115,7 +115,7 @@ FREE = [
 ]
 
 
-def planned(*changes: tuple[str, Any]) -> tuple[Mechanism, Policy, dict[str, Hierarchy]]:
+def planned(*changes: tuple[str, Any]) -> tuple[Calibrated, Policy, dict[str, Hierarchy]]:
     policy = parse(changed(DP, *FREE, *changes))
     hierarchies = {
         name: build(spec.hierarchy, name, values=None, null_leaf=spec.nulls == "own-value")
@@ -141,7 +141,7 @@ def test_schemes_are_proposed_where_the_policy_names_none():
     # What is proposed is what the same schemes given by hand are: the same mechanism, and the same digest.
     named, by_hand, _ = planned(("guarantee.schemes", [list(scheme) for scheme in plan.schemes]))
     assert named.proposed is None
-    assert named.to_dict() == plan.to_dict()
+    assert named.parameters == plan.parameters
     assert named.digest(by_hand, hierarchies) == plan.digest(policy, hierarchies)
     # Before there are hierarchies the rest is checked.
     assert mechanism(policy).schemes == ()
@@ -182,8 +182,8 @@ GLOBAL = [
 def test_candidates_are_the_whole_lattice_where_it_is_small():
     plan, policy, hierarchies = planned(*GLOBAL)
     lattice = list(itertools.product(*[range(h.height + 1) for h in hierarchies.values()]))
-    assert plan.choice is not None
-    assert list(plan.choice.candidates) == lattice
+    assert isinstance(plan, Choosing)
+    assert list(plan.candidates) == lattice
     assert plan.proposed == f"all {len(lattice)} level vectors there are"
     text = explanation(policy, hierarchies, {}, plan)
     assert "precision  expected rows" in text
@@ -195,16 +195,16 @@ def test_candidates_are_the_whole_lattice_where_it_is_small():
 def test_candidates_of_a_large_lattice_are_antichains_of_several_sizes():
     more = [(f"columns.c{i}", {"role": "quasi-identifier", "hierarchy": LEAVES}) for i in range(4)]
     plan, _, hierarchies = planned(*GLOBAL, *more)
-    assert plan.choice is not None
-    candidates = plan.choice.candidates
+    assert isinstance(plan, Choosing)
+    candidates = plan.candidates
     assert 16 < len(candidates) <= 64
     assert len(set(candidates)) == len(candidates)
     assert list(candidates) == sorted(candidates)
     assert all(len(scheme) == len(hierarchies) for scheme in candidates)
-    assert len(plan.choice.precision) == len(candidates)
+    assert len(plan.precision) == len(candidates)
     peeled, _, _ = planned(("guarantee.peel", 3), ("guarantee.epsilon.choose", 0.1), *more)
-    assert peeled.choice is not None
-    assert peeled.choice.picks == 3
+    assert isinstance(peeled, Choosing)
+    assert peeled.picks == 3
     assert peeled.schemes == ()
     with pytest.raises(ConfigError, match=r"guarantee.peel: must be at most the \d+ candidates"):
         planned(("guarantee.peel", 90), ("guarantee.epsilon.choose", 0.1), *more)

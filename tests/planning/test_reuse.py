@@ -10,6 +10,7 @@ from ledgers import MECHANISM
 
 from privrisk_spark.errors import BudgetError
 from privrisk_spark.ledger.ledger import Ledger
+from privrisk_spark.ledger.request import Request
 from privrisk_spark.planning import reuse
 
 
@@ -18,7 +19,7 @@ def test_reuse_of_a_withdrawn_release_says_that_it_was_withdrawn(
 ) -> None:
     ledger, run = Ledger(f"sqlite:///{tmp_path}/ledger.db"), {"lineage": "census", "run_id": "r1"}
     costs = {"epsilon": "1", "delta": "1e-9", "cap_epsilon": "4", "cap_delta": "1e-7"}
-    ledger.reserve(**run, **costs, mechanism=MECHANISM)
+    ledger.reserve(Request(**run, **costs, mechanism=MECHANISM))
     ledger.bind(**run, key="k", place="/out")
     ledger.pin(**run, snapshot="s")
     ledger.commit(**run, release="d")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from policies import DP, RISK, Document, changed, faults
 
-from privrisk_spark.planning.identity import table_identity
+from privrisk_spark.ledger.identity import table_identity
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.reading import load, parse
 

@@ -16,6 +16,8 @@ from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.builders import is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
+from privrisk_spark.ledger.calibrated import Calibrated
+from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.counting import PlanChoice, plan_of
 from privrisk_spark.planning.dictionaries import axes, true_dictionary
 from privrisk_spark.policy.dictionaries import DictionaryTable
@@ -34,7 +36,6 @@ from privrisk_spark.tables.tidying import OpenTable, collect_values_read, recode
 
 if TYPE_CHECKING:
     from privrisk_spark.planning.as_published import AsPublished
-    from privrisk_spark.planning.mechanism import Mechanism
     from privrisk_spark.tables.links import OpenLinks
 
 Announce = Callable[[str], object]
@@ -265,7 +266,7 @@ def choose_plans(run: Run, opened: Opened) -> Opened:
     return replace(opened, choices=choices)
 
 
-def announce_plan(run: Run, opened: Opened, plan: Mechanism | AsPublished | None = None) -> None:
+def announce_plan(run: Run, opened: Opened, plan: Calibrated | AsPublished | None = None) -> None:
     """Tell who asked what the run will do."""
     if run.announce is not None:
         from privrisk_spark.reporting.explanation import explanation

@@ -16,6 +16,8 @@ import numpy as np
 
 from privrisk_spark.engine.counts import StoredCounts, cell_space
 from privrisk_spark.engine.decided import Decide
+from privrisk_spark.ledger.administration import ledger_of
+from privrisk_spark.ledger.calibrated import Calibrated, Choosing, OneScheme, PublicCells, ReusedCells
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.pipelines.release.encoded import Encoded, count_dictionaries, encode_table
@@ -42,11 +44,8 @@ from privrisk_spark.pipelines.release.written import (
     validate_release,
     write_histogram,
 )
-from privrisk_spark.planning.budget import ledger_of
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import cost_of
-from privrisk_spark.planning.mechanism import Mechanism
-from privrisk_spark.planning.modes import OneScheme, PublicCells, ReusedCells
 from privrisk_spark.planning.request import FRAME
 from privrisk_spark.planning.reuse import CELLS, Reused, published_cells
 from privrisk_spark.policy.private import DpGuarantee, ReusingDp
@@ -69,9 +68,9 @@ def release_privately(run: Run) -> dict[str, Any]:
     encoded, keys = encode(run, opened, reserved)
     recoding = sampling.Recoding.of_policy(run.policy, opened.hierarchies, opened.axes, plan)
     chosen: dict[str, Any] = {}
-    if plan.choice is not None:
+    if isinstance(plan, Choosing):
         recoding, chosen = choose(run, plan, encoded, recoding, keys)
-    if isinstance(plan.mode, OneScheme):
+    if isinstance(plan, OneScheme):
         drawing = Drawing(sampling.full_domain(recoding, keys), {}, "global")
     else:
         drawing = admit(run, opened, plan, encoded, recoding, keys)
@@ -94,7 +93,7 @@ def release_privately(run: Run) -> dict[str, Any]:
     return publish_and_settle(run, opened, reserved, record, public, histogram.written, chosen | drawing.stated)
 
 
-def read(run: Run) -> tuple[Opened, Mechanism]:
+def read(run: Run) -> tuple[Opened, Calibrated]:
     """Stage: open the sources, of the table only its schema, and plan the mechanism."""
     policy = run.policy
     with run.progress.stage("read") as stage:
@@ -102,7 +101,7 @@ def read(run: Run) -> tuple[Opened, Mechanism]:
         mechanism(policy)
         opened = open_run(run)
         plan = mechanism(policy, opened.hierarchies)
-        if isinstance(plan.mode, PublicCells):
+        if isinstance(plan, PublicCells):
             opened = choose_plans(run, opened)
         announce_plan(run, opened, plan)
         stage.sentence = f"Opened the table with {opened.k} quasi-identifiers, all of which form the released tuple."
@@ -130,7 +129,7 @@ class Reserved:
     made: Reservation
 
 
-def reserve(run: Run, opened: Opened, plan: Mechanism) -> Reserved:
+def reserve(run: Run, opened: Opened, plan: Calibrated) -> Reserved:
     """Stage: reserve the budget, make the key, and have the ledger hold the run to it before anything is read.
 
     Raises
@@ -141,8 +140,8 @@ def reserve(run: Run, opened: Opened, plan: Mechanism) -> Reserved:
     policy, place = run.policy, run.place
     with run.progress.stage("reserve") as stage:
         digest = plan.digest(policy, opened.hierarchies)
-        cost = cost_of(policy, plan, place.run_id, digest, date=run.date, files=files_of_table(run, opened))
-        charge = charge_of(policy, place, cost.arguments())
+        request = cost_of(policy, plan, place.run_id, digest, date=run.date, files=files_of_table(run, opened))
+        charge = charge_of(policy, place, request)
         made = charge.reserve()
         key = charge.begin(made)
         stage.sentence = (
@@ -170,7 +169,7 @@ def encode(run: Run, opened: Opened, reserved: Reserved) -> tuple[Encoded, relea
 
 
 def choose(
-    run: Run, plan: Mechanism, encoded: Encoded, recoding: sampling.Recoding, keys: release_keys.ReleaseKeys
+    run: Run, plan: Choosing, encoded: Encoded, recoding: sampling.Recoding, keys: release_keys.ReleaseKeys
 ) -> tuple[sampling.Recoding, dict[str, Any]]:
     """Stage: draw the schemes; returns the recoding by them, and what the manifest states of them."""
     with run.progress.stage("choose") as stage:
@@ -202,7 +201,7 @@ class Drawing:
 def admit(
     run: Run,
     opened: Opened,
-    plan: Mechanism,
+    plan: Calibrated,
     encoded: Encoded,
     recoding: sampling.Recoding,
     keys: release_keys.ReleaseKeys,
@@ -258,9 +257,9 @@ def _by_noisy_counts(
     run: Run, opened: Opened, encoded: Encoded, recoding: sampling.Recoding, keys: release_keys.ReleaseKeys
 ) -> Admitted:
     """Admit cells by noisy counts of the table, or take those that an earlier release admitted."""
-    mode, asked = recoding.mechanism.mode, run.policy.guarantee
-    if isinstance(mode, ReusedCells) and isinstance(asked, ReusingDp):
-        cells = admission.admitted_before(Reused.read(asked.reuse, planned=mode.cells), recoding)
+    plan, asked = recoding.mechanism, run.policy.guarantee
+    if isinstance(plan, ReusedCells) and isinstance(asked, ReusingDp):
+        cells = admission.admitted_before(Reused.read(asked.reuse, planned=plan.reuse), recoding)
         return Admitted(cells, {"admitted_cells": cells.sizes}, "admission")
     file = run.place.staging / CELLS
     cells = admission.collect_admitted(run.scratch, encoded.rows, recoding, keys, file=file)
@@ -268,7 +267,7 @@ def _by_noisy_counts(
     return Admitted(cells, {"admitted_cells": cells.sizes, "admitted": published}, "admission")
 
 
-def recode(run: Run, opened: Opened, plan: Mechanism, encoded: Encoded, drawing: Drawing) -> Decided:
+def recode(run: Run, opened: Opened, plan: Calibrated, encoded: Encoded, drawing: Drawing) -> Decided:
     """Stage: draw each row's disclosure, and whether it is kept."""
     asked = run.policy.guarantee
     assert isinstance(asked, DpGuarantee)
@@ -279,7 +278,7 @@ def recode(run: Run, opened: Opened, plan: Mechanism, encoded: Encoded, drawing:
     return drawn
 
 
-def threshold(run: Run, opened: Opened, plan: Mechanism, drawn: Decided) -> Histogram:
+def threshold(run: Run, opened: Opened, plan: Calibrated, drawn: Decided) -> Histogram:
     """Stage: drop tuples with too few rows, and write the release from the rest."""
     with run.progress.stage("threshold") as stage:
         kept = crowds.crowd_histogram(drawn.tuples.frame(run.spark), k=opened.k, crowd=plan.crowd)
@@ -296,7 +295,7 @@ def threshold(run: Run, opened: Opened, plan: Mechanism, drawn: Decided) -> Hist
     return histogram
 
 
-def validate(run: Run, opened: Opened, plan: Mechanism, encoded: Encoded, written: Written) -> tuple[Check, ...]:
+def validate(run: Run, opened: Opened, plan: Calibrated, encoded: Encoded, written: Written) -> tuple[Check, ...]:
     """Stage: hold the staged files against the release contract; returns the checks of the input and of the release."""
     with run.progress.stage("validate") as stage:
         rules, values = contracts.release_rules(run.policy, written.facts, written.label_rows)

@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame
 
 from privrisk_spark.engine.fingerprints import collect_frame_digest
 from privrisk_spark.errors import ReleasedError, WithdrawnError
+from privrisk_spark.ledger.records import Reservation
+from privrisk_spark.ledger.request import lineage_name
 from privrisk_spark.pipelines.release.lake_output import check_staged
 from privrisk_spark.pipelines.release.opened import Opened, Run, files_of_table
 from privrisk_spark.pipelines.release.written import Written
@@ -28,7 +30,7 @@ from privrisk_spark.storage.documents import write_json, write_text
 
 if TYPE_CHECKING:
     from privrisk_spark.ledger.charge import Charge
-    from privrisk_spark.ledger.records import Reservation
+    from privrisk_spark.ledger.request import Request
 
 # The ledger's database is imported only for policies that name a ledger.
 
@@ -154,8 +156,8 @@ def refuse_note(policy: Policy, place: Workplace, files: Iterable[str] | None = 
         As `Ledger.note`.
     """
     if policy.ledger is not None and not isinstance(policy.guarantee, DpGuarantee):
+        from privrisk_spark.ledger.administration import seen_of
         from privrisk_spark.ledger.ledger import Ledger
-        from privrisk_spark.planning.budget import seen_of
 
         asked = _noted(policy, place, files)
         Ledger(policy.ledger.url).would_note(**asked, seen=seen_of(policy))
@@ -164,8 +166,8 @@ def refuse_note(policy: Policy, place: Workplace, files: Iterable[str] | None = 
 def _note(policy: Policy, place: Workplace, files: Iterable[str] | None = None) -> None:
     """Have the lineage know of a release that is not private, if the policy names it: before anybody can see it."""
     if policy.ledger is not None:
+        from privrisk_spark.ledger.administration import seen_of
         from privrisk_spark.ledger.ledger import Ledger
-        from privrisk_spark.planning.budget import seen_of
 
         asked = _noted(policy, place, files)
         _keep_witness(place, Ledger(policy.ledger.url).note(**asked, seen=seen_of(policy)))
@@ -175,12 +177,14 @@ def _noted(policy: Policy, place: Workplace, files: Iterable[str] | None) -> dic
     from privrisk_spark.planning.identity import table_identity
 
     assert policy.ledger is not None
+    table = table_identity(policy, files)
     return {
         "lineage": policy.ledger.lineage,
         "run_id": place.run_id,
         "what": policy.guarantee.kind,
         "place": str(place.output),
-        **table_identity(policy, files).arguments(),
+        "table": table.table,
+        "files": table.files,
     }
 
 
@@ -197,7 +201,7 @@ def render(report: Report) -> str:
     return page(report)
 
 
-def charge_of(policy: Policy, place: Workplace, request: Mapping[str, Any]) -> Charge:
+def charge_of(policy: Policy, place: Workplace, request: Request) -> Charge:
     """Return the charge of a run.
 
     Parameters
@@ -205,12 +209,10 @@ def charge_of(policy: Policy, place: Workplace, request: Mapping[str, Any]) -> C
     policy : Policy
         Of kind ``dp``.
     place : Workplace
-    request : mapping
-        Arguments of `Ledger.reserve`.
+    request : Request
     """
     from privrisk_spark.ledger.charge import Charge
     from privrisk_spark.ledger.ledger import Ledger
-    from privrisk_spark.ledger.request import lineage_name
 
     assert policy.ledger is not None
     assert isinstance(policy.guarantee, DpGuarantee)
@@ -255,9 +257,9 @@ def confirm(
             f"run id {place.run_id} is released already, {known}. Fix: give another run_id to release this frame{cost}."
         )
     if policy.ledger is not None and isinstance(policy.guarantee, DpGuarantee):
-        from privrisk_spark.planning.budget import run_cost
+        from privrisk_spark.planning.cost import run_cost
 
-        request = run_cost(policy, place.run_id, date).arguments()
+        request = run_cost(policy, place.run_id, date)
         charge_of(policy, place, request).confirm(release_digest(manifest))
         return
     if recorded is not None:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.ledger.calibrated import Calibrated, PublicCells
 from privrisk_spark.pipelines.release.catalog_table import check_catalog_table
 from privrisk_spark.pipelines.release.lake_output import check_lake, lake_place
 from privrisk_spark.pipelines.release.opened import TABLES
@@ -29,8 +30,6 @@ from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import earlier_releases, refuse_differences
 from privrisk_spark.planning.lakes import Pinned, pin_tables
 from privrisk_spark.planning.masking import mask_plan
-from privrisk_spark.planning.mechanism import Mechanism
-from privrisk_spark.planning.modes import PublicCells
 from privrisk_spark.planning.places import all_dictionaries, refuse_input, refuse_public_ledger
 from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy.as_published import AsPublishedGuarantee
@@ -164,20 +163,20 @@ def _planned(
             check_types(of_masks, schema)
             return masking_explanation(policy, of_masks)
         return None
-    plan: Mechanism | AsPublished | None = None
+    plan: Calibrated | AsPublished | None = None
     with looks.at("guarantee"):
         if isinstance(policy.guarantee, AsPublishedGuarantee):
             plan = as_published(policy, hierarchies)
         if isinstance(policy.guarantee, DpGuarantee):
             plan = mechanism(policy, hierarchies)
-    if isinstance(plan, Mechanism) and policy.ledger is not None:
+    if isinstance(plan, Calibrated) and policy.ledger is not None:
         with looks.at("ledger"):
+            from privrisk_spark.ledger.administration import seen_of
             from privrisk_spark.ledger.ledger import Ledger
-            from privrisk_spark.planning.budget import seen_of
             from privrisk_spark.planning.cost import cost_of
 
-            cost = cost_of(policy, plan, place.run_id, plan.digest(policy, hierarchies), date=date, files=files)
-            Ledger(policy.ledger.url).would_cost(**cost.arguments(), seen=seen_of(policy))
+            request = cost_of(policy, plan, place.run_id, plan.digest(policy, hierarchies), date=date, files=files)
+            Ledger(policy.ledger.url).would_cost(request, seen=seen_of(policy))
     # A mechanism that cannot be had has been told of, and decides nothing.
     drawn = isinstance(policy.guarantee, AsPublishedGuarantee | DpGuarantee)
     if not drawn:
@@ -186,7 +185,7 @@ def _planned(
             decision_of(policy).procedure(hierarchies)
             disclosure_of(policy, hierarchies, of_policy)
     choices = {}
-    if not (drawn and plan is None) and (not isinstance(plan, Mechanism) or isinstance(plan.mode, PublicCells)):
+    if not (drawn and plan is None) and (not isinstance(plan, Calibrated) or isinstance(plan, PublicCells)):
         for one in policy.dictionaries:
             with looks.at("counting"):
                 frame = rows if one.table is None else frames[one.name]

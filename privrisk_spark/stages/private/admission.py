@@ -20,7 +20,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.kernels.dp.scheme_choice import peel, scores
 from privrisk_spark.kernels.random import keyed
-from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.ledger.calibrated import Choosing
 from privrisk_spark.planning.reuse import Reused
 from privrisk_spark.stages.private import sampling
 from privrisk_spark.stages.private.release_keys import ReleaseKeys
@@ -51,7 +51,7 @@ def rows_beyond(cells_of_schemes: Batches, least: int) -> Batches:
     return cells_of_schemes.then(step, T.StructType(fields))
 
 
-def collect_choice(scratch: Scratch, encoded: Batches, recoding: Recoding, keys: ReleaseKeys) -> Mechanism:
+def collect_choice(scratch: Scratch, encoded: Batches, recoding: Recoding, keys: ReleaseKeys) -> Choosing:
     """Draw the schemes of a release from its candidates.
 
     Parameters
@@ -62,9 +62,10 @@ def collect_choice(scratch: Scratch, encoded: Batches, recoding: Recoding, keys:
 
     Returns
     -------
-    Mechanism
+    Choosing
         With the schemes drawn, in the order drawn.
     """
+    assert isinstance(recoding.mechanism, Choosing)
     return chosen(recoding.mechanism, collect_excess(scratch, encoded, recoding), keys)
 
 
@@ -85,8 +86,8 @@ def collect_excess(scratch: Scratch, encoded: Batches, recoding: Recoding) -> np
     -------
     ndarray of int64, shape (n_candidates,)
     """
-    choice = recoding.mechanism.choice
-    assert choice is not None
+    choice = recoding.mechanism
+    assert isinstance(choice, Choosing)
     counted = collect_cells(scratch, encoded, recoding.ancestor, choice.candidates, name="candidates")
     table = rows_beyond(counted, choice.beyond).frame().toArrow()
     excess = np.zeros(len(choice.candidates), dtype=np.int64)
@@ -94,27 +95,24 @@ def collect_excess(scratch: Scratch, encoded: Batches, recoding: Recoding) -> np
     return excess
 
 
-def chosen(mechanism: Mechanism, excess: npt.NDArray[np.int64], keys: ReleaseKeys) -> Mechanism:
+def chosen(mechanism: Choosing, excess: npt.NDArray[np.int64], keys: ReleaseKeys) -> Choosing:
     """Draw schemes by the scores that the rows beyond the threshold give.
 
     Parameters
     ----------
-    mechanism : Mechanism
-        With a choice.
+    mechanism : Choosing
     excess : ndarray of int64, shape (n_candidates,)
     keys : ReleaseKeys
 
     Returns
     -------
-    Mechanism
+    Choosing
         With the schemes drawn, in the order drawn.
     """
-    choice = mechanism.choice
-    assert choice is not None
-    picks = np.arange(choice.picks, dtype=np.int32)[:, None]
+    picks = np.arange(mechanism.picks, dtype=np.int32)[:, None]
     streams = keyed.Streams(keys.scheme, keyed.cell_messages(0, picks))
-    drawn = peel(scores(excess, choice.precision), Fraction(choice.epsilon), streams)
-    return mechanism.drawn(tuple(choice.candidates[position] for position in drawn))
+    drawn = peel(scores(excess, mechanism.precision), Fraction(mechanism.epsilon_choose), streams)
+    return mechanism.with_schemes(tuple(mechanism.candidates[position] for position in drawn))
 
 
 def collect_admitted(

@@ -35,10 +35,10 @@ from privrisk_spark.kernels.dp.cell_places import CellPlaces
 from privrisk_spark.kernels.dp.exponential import draw, negative_risk, objective, probabilities, reaching
 from privrisk_spark.kernels.dp.scheme_cells import SchemeCells
 from privrisk_spark.kernels.random import keyed
+from privrisk_spark.ledger.calibrated import Calibrated, Drawing
 from privrisk_spark.planning.disclosure import node_utilities, sensitivity
-from privrisk_spark.planning.mechanism import Mechanism
-from privrisk_spark.planning.modes import Draw, ThresholdDraw
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.policy.private import AggregateObjective, ThresholdObjective
 from privrisk_spark.stages.private.release_keys import ReleaseKeys
 
 
@@ -86,14 +86,14 @@ class Recoding(Disclosing):
 
     Attributes
     ----------
-    mechanism : Mechanism
+    mechanism : Calibrated
     """
 
-    mechanism: Mechanism
+    mechanism: Calibrated
 
     @classmethod
     def of_policy(
-        cls, policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: Sequence[Axis], plan: Mechanism
+        cls, policy: Policy, hierarchies: Mapping[str, Hierarchy], axes: Sequence[Axis], plan: Calibrated
     ) -> Recoding:
         """What the policy and its hierarchies say."""
         return cls(**cls.tables(policy, hierarchies, axes), mechanism=plan)
@@ -318,9 +318,10 @@ class Cells:
         utility = np.zeros(len(every))
         for of_node, node in zip(recoding.utility, disclosed, strict=True):
             utility += of_node[node]
-        asked = mechanism.draw
+        assert isinstance(mechanism, Drawing)
+        asked = mechanism.objective
         columns = count[:, None], phi[:, None], utility[:, None]
-        if isinstance(asked, ThresholdDraw):
+        if isinstance(asked, ThresholdObjective):
             scores = negative_risk(*columns[:2], count_cap=mechanism.count_cap)
         else:
             scores = objective(
@@ -338,10 +339,10 @@ class Cells:
             np.add(place, self.first[j], out=result[:, j])
         return result
 
-    def law(self, at: LongArray, asked: Draw) -> FloatArray:
+    def law(self, at: LongArray, asked: AggregateObjective | ThresholdObjective) -> FloatArray:
         """Law of the draw of records by their cells."""
         admitted = self.admitted[at]
-        if isinstance(asked, ThresholdDraw):
+        if isinstance(asked, ThresholdObjective):
             admitted = reaching(self.utility[at], admitted, asked.utility_at_least)
         return probabilities(self.scores[at], admitted, asked.tau)
 
@@ -382,8 +383,9 @@ def drawing(recoding: Recoding, admissible: Admissible, keys: ReleaseKeys) -> De
     """
     names = schemas.codes(len(recoding.ancestor))
     mechanism = recoding.mechanism
+    assert isinstance(mechanism, Drawing)
     recode_key, keep_key = keys.recode, keys.keep
-    asked = mechanism.draw
+    asked = mechanism.objective
     # Made by the first chunk of a task: it is larger than what it is made from.
     finders: list[Finder] = []
 

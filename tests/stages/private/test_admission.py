@@ -17,6 +17,7 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.kernels.dp import scheme_cells as kernel
 from privrisk_spark.kernels.random import keyed
+from privrisk_spark.ledger.calibrated import Choosing
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.stages.deciding.decide import decided
@@ -130,13 +131,13 @@ def test_values_no_candidate_tells_apart_are_counted_as_one():
 
 
 def test_precision_is_public_and_weighed_by_the_policy():
-    choice = RECODING.mechanism.choice
-    assert choice is not None
+    choice = RECODING.mechanism
+    assert isinstance(choice, Choosing)
     assert choice.precision == tuple(literal_precision(scheme) for scheme in CANDIDATES)
     assert choice.beyond == BEYOND
     default, _ = recoding_of(frequent=None)
-    assert default.mechanism.choice is not None
-    assert default.mechanism.choice.beyond == default.mechanism.survival[0] > 10
+    assert isinstance(default.mechanism, Choosing)
+    assert default.mechanism.beyond == default.mechanism.survival[0] > 10
 
 
 def test_the_choice_depends_on_key_and_content_alone(spark, tmp_path):
@@ -180,16 +181,16 @@ def test_peeled_schemes_are_different_and_in_their_order():
         frequent=None,
     )
     plan = peeled.mechanism
-    assert plan.choice is not None
+    assert isinstance(plan, Choosing)
     assert plan.epsilon == Fraction("1.15")
-    assert plan.mode.w == 3
-    assert plan.choice.beyond == plan.frequent
+    assert plan.w == 3
+    assert plan.beyond == plan.frequent
     excess = np.array(literal_excess(ROWS))
     orders = {chosen(plan, excess, keys_of(str(i))).schemes for i in range(30)}
     assert all(len(set(schemes)) == 3 for schemes in orders)
     assert len(orders) > 10
     drawn = chosen(plan, excess, keys_of("s"))
-    assert drawn.to_dict() == plan.to_dict(), "what was drawn is no parameter: it was not fixed beforehand"
+    assert drawn.parameters == plan.parameters, "what was drawn is no parameter: it was not fixed beforehand"
 
 
 def test_an_empty_table_draws_too(spark, tmp_path):
@@ -201,7 +202,7 @@ def test_an_empty_table_draws_too(spark, tmp_path):
 def test_full_domain_recoding_is_one_scheme_and_the_coin(spark):
     rows = rows_of(4000, 8)
     keys = keys_of("s")
-    one = replace(RECODING, mechanism=RECODING.mechanism.drawn(((1, 1),)))
+    one = replace(RECODING, mechanism=RECODING.mechanism.with_schemes(((1, 1),)))
     frames = [
         decided(Batches.of_frame(frame_of(spark, rows, n)), full_domain(one, keys), k=2).frame() for n in (1, 4, 11)
     ]

@@ -26,11 +26,11 @@ from privrisk_spark.kernels.dp import scheme_cells as kernel
 from privrisk_spark.kernels.random import keyed
 from privrisk_spark.kernels.random.discrete_gaussian import Admission
 from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission
+from privrisk_spark.ledger.calibrated import Drawing, LocalSchemes, PublicCells
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import node_utilities, sensitivity
-from privrisk_spark.planning.mechanism import Mechanism
-from privrisk_spark.planning.modes import AggregateDraw, LocalSchemes, PublicCells, ThresholdDraw
+from privrisk_spark.policy.private import AggregateObjective, ThresholdObjective
 from privrisk_spark.stages.counting.dense_sorted import count_and_store
 from privrisk_spark.stages.deciding.decide import Conclusion, conclude, decided
 from privrisk_spark.stages.private.crowds import crowd_histogram
@@ -67,14 +67,12 @@ def recoding_of(
         ledger={"url": "sqlite://", "lineage": "l", "cap": {"epsilon": 9, "delta": "1e-5"}},
     )
     hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type] - every leaf is declared
-    plan: Mechanism = mechanism(policy, hierarchies)
-    mode = plan.mode
-    assert isinstance(mode, LocalSchemes)
-    if frequent is not None:
-        mode = replace(mode, frequent=frequent)
-    plan = replace(plan, mode=PublicCells(mode.epsilon, mode.schemes, mode.frequent, mode.draw) if public else mode)
-    if crowd is not None:
-        plan = replace(plan, crowd=crowd)
+    plan = mechanism(policy, hierarchies)
+    assert isinstance(plan, LocalSchemes)
+    changes = {"least": frequent, "crowd": crowd}
+    plan = plan.model_copy(update={name: value for name, value in changes.items() if value is not None})
+    if public:
+        plan = PublicCells(**{name: getattr(plan, name) for name in PublicCells.model_fields if name != "mode"})
     recoding = Recoding(
         ancestor=tuple(h.ancestor for h in hierarchies.values()),
         code_depth=tuple(axis.code_depth for axis in axes(policy, hierarchies)),
@@ -314,8 +312,9 @@ def leaves_under(name: str, node: Node) -> int:
 
 def literal_law(codes: tuple[int, int], *, tau: float) -> dict[tuple[tuple[Node, ...], int], float]:
     """(5.4) read literally: probability of every (cell, noisy count) above a record."""
-    objective = RECODING.mechanism.draw
-    assert isinstance(objective, AggregateDraw)
+    assert isinstance(RECODING.mechanism, Drawing)
+    objective = RECODING.mechanism.objective
+    assert isinstance(objective, AggregateObjective)
     cap = RECODING.mechanism.count_cap
 
     def score(cell: tuple[Node, ...], z: int) -> float:
@@ -413,7 +412,7 @@ def chi_square(recoded: Any, which: int, tau: float) -> float:
 
 
 def test_the_draw_follows_the_exponential_law_and_no_other(recoded):
-    tau = RECODING.mechanism.draw.tau
+    tau = RECODING.mechanism.objective.tau
     assert chi_square(recoded, 0, tau) > 1e-4
     assert chi_square(recoded, 3, tau) > 1e-4
     assert chi_square(recoded, 0, 0.7 * tau) < 1e-9
@@ -442,9 +441,8 @@ def threshold_law(codes: tuple[int, int], floor: float, tau: float) -> dict[tupl
 def test_the_threshold_objective_draws_by_risk_among_those_of_enough_utility(spark):
     floor, tau = 1.0, 30.0
     plan = RECODING.mechanism
-    assert isinstance(plan.mode, LocalSchemes)
-    asked = ThresholdDraw(utility_at_least=floor, tau=tau, count_cap=plan.count_cap)
-    recoding = replace(RECODING, mechanism=replace(plan, mode=replace(plan.mode, draw=asked)))
+    asked = ThresholdObjective(kind="threshold", utility_at_least=floor, tau=tau, count_cap=plan.count_cap)
+    recoding = replace(RECODING, mechanism=plan.model_copy(update={"objective": asked}))
     generator = np.random.default_rng(12)
     codes = np.array(TYPES, dtype=np.int32)[generator.integers(len(TYPES), size=N)]
     drawn = recode(encoded(spark, codes, np.arange(N), 4), recoding, admitted_set(spark), KEYS).toArrow()

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote, urlparse
 
 from privrisk_spark.ledger.request import LONGEST_NAME, lineage_name
@@ -48,10 +48,6 @@ class TableIdentity:
     table: str
     files: tuple[str, ...]
     unit: str
-
-    def arguments(self) -> dict[str, Any]:
-        """Return what the ledger is told of the table."""
-        return {"table": self.table, "files": self.files}
 
 
 def table_identity(policy: Policy, files: Iterable[str] | None = None) -> TableIdentity:

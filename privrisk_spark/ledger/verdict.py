@@ -53,24 +53,11 @@ class Verdict:
             f"{len(contradicting)}. Restore it from its latest backup before the next release."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {
-            "events": self.events,
-            "broken": self.broken,
-            "findings": [
-                {
-                    "kind": finding.kind,
-                    "lineage": finding.lineage,
-                    "run_id": finding.run_id,
-                    "place": finding.place,
-                    "what": finding.what,
-                    "contradicts": finding.contradicts,
-                }
-                for finding in self.findings
-            ],
-            "looked": [asdict(one) for one in self.looked],
-        }
+    @property
+    def document(self) -> dict[str, Any]:
+        """The verdict for JSON."""
+        found = [{**asdict(one), "contradicts": one.contradicts} for one in self.findings]
+        return {**asdict(self), "findings": found}
 
 
 def verify(url: str) -> Verdict:

@@ -1,26 +1,98 @@
-"""What an officer states of a budget: that a run is given up, that a table moved, that a ledger is lost for good."""
+"""The ledger that a policy names, and what an officer does with it.
+
+The officer reserves a run, gives one up, or states that a table moved or that a ledger is lost for good.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from privrisk_spark.errors import BudgetError
+from privrisk_spark.errors import BudgetError, ConfigError, Fault
+from privrisk_spark.ledger.identity import table_identity
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.ledger.reconciliation import Lost
-from privrisk_spark.ledger.records import Balance, Run
-from privrisk_spark.ledger.request import lineage_name
-from privrisk_spark.planning.budget import claim_vault_of_ledger, ledger_of, seen_of
-from privrisk_spark.planning.identity import table_identity
-from privrisk_spark.planning.reconciliation import places_named
-from privrisk_spark.policy.policy import Policy
+from privrisk_spark.ledger.records import Balance, Reservation, Run
+from privrisk_spark.ledger.request import Request, lineage_name
+from privrisk_spark.ledger.urls import file_of
+from privrisk_spark.ledger.verdict import places_named
+from privrisk_spark.policy.policy import LedgerPolicy, Policy
 from privrisk_spark.runs.keystore import destroy_key
 from privrisk_spark.runs.vaults import vault_at
-from privrisk_spark.runs.witnesses import look
-from privrisk_spark.storage.directories import is_directory, is_there, names_in
+from privrisk_spark.runs.witnesses import Seen, look
+from privrisk_spark.runs.workplace import output_at
+from privrisk_spark.storage.directories import is_directory, is_there, names_in, resolved
+from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.locks import is_locked
 
-__all__ = ["accept", "move", "void"]
+__all__ = ["accept", "claim_vault_of_ledger", "ledger_of", "move", "reserve", "seen_of", "void"]
+
+
+def ledger_of(policy: Policy) -> LedgerPolicy:
+    """Return the ledger of a policy.
+
+    Parameters
+    ----------
+    policy : Policy
+
+    Returns
+    -------
+    LedgerPolicy
+
+    Raises
+    ------
+    ConfigError
+        If it names none.
+    """
+    if policy.ledger is None:
+        raise ConfigError([Fault("ledger", "is not in the policy: only guarantee.kind 'dp' spends a budget")])
+    return policy.ledger
+
+
+def seen_of(policy: Policy) -> Seen:
+    """Return what output and vault of a policy know of its ledger."""
+    return Seen() if policy.output is None else look(output_at(policy.output.path), vault_at(policy.output.vault))
+
+
+def claim_vault_of_ledger(policy: Policy) -> None:
+    """Mark the vault before a ledger file is made in it: releases refuse a vault that has files and no marker.
+
+    Parameters
+    ----------
+    policy : Policy
+
+    Raises
+    ------
+    PlaceError
+        If the directory of the vault holds files of other programs.
+    """
+    file = file_of(ledger_of(policy).url)
+    if file is None or policy.output is None:
+        return
+    vault = vault_at(policy.output.vault)
+    if Location("file", "", str(resolved(file))).lies_in(vault.location):
+        vault.claim()
+
+
+def reserve(policy: Policy, request: Request) -> Reservation:
+    """Charge a run to its lineage now; the release of this run id is then charged nothing more.
+
+    Parameters
+    ----------
+    policy : Policy
+        Of the run.
+    request : Request
+
+    Raises
+    ------
+    BudgetError
+        If the budget does not allow it; see `Ledger.reserve`.
+    InputError, EngineError
+        If the ledger's URL is refused; if the ledger fails.
+    """
+    seen = seen_of(policy)
+    claim_vault_of_ledger(policy)
+    return Ledger(ledger_of(policy).url).reserve(request, seen=seen)
 
 
 def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: bool) -> Balance:
@@ -104,7 +176,8 @@ def move(policy: Policy, *, reason: str, beside: Sequence[str] = ()) -> str:
     claim_vault_of_ledger(policy)
     Ledger(ledger.url).move(
         lineage=ledger.lineage,
-        **table.arguments(),
+        table=table.table,
+        files=table.files,
         unit=unit,
         reason=reason,
         beside=beside,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from policies import DP, changed
 
-from privrisk_spark.planning.identity import TableIdentity, table_identity
+from privrisk_spark.ledger.identity import TableIdentity, table_identity
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.storage.table_files import identity_of
 
