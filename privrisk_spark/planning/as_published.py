@@ -25,7 +25,6 @@ from privrisk_spark.policy.as_published import (
     WalkAsPublished,
 )
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.policy.rules.as_published import GUIDE
 from privrisk_spark.results.release import Guarantee
 
 MOST_ELEMENTS = 2**16
@@ -184,7 +183,7 @@ def as_published(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = N
             "guarantee.algorithm",
             f"{asked.algorithm} weighs every element of a record's lattice, which may have {MOST_ELEMENTS:,} at most; "
             f"these hierarchies give up to {nodes:,}. Use coarser ones, or fewer quasi-identifiers",
-            guide=GUIDE,
+            guide=asked.guide,
         )
         raise ConfigError([fault])
     eta = asked.phi_u if isinstance(asked, ThresholdAsPublished) else eta_of_aggregate(asked.lambda_, asked.phi_l)

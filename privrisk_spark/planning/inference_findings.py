@@ -11,6 +11,7 @@ import numpy as np
 from privrisk_spark.kernels.linkage.evidence import Found
 from privrisk_spark.kernels.linkage.membership import Bound, HeldOut, Membership
 from privrisk_spark.kernels.linkage.recall import Recall
+from privrisk_spark.policy.guarantees import model_of
 from privrisk_spark.results.inferences import Inference, MembershipFound
 
 INFERENCES: dict[tuple[str, str], str] = {
@@ -42,7 +43,7 @@ def inferred(
 
 def membership_bound(manifest: Mapping[str, Any] | None) -> Bound | None:
     """What differential privacy allows an intruder to tell of who is in the original table, if a release has it."""
-    if manifest is None or manifest["guarantee"]["kind"] != "dp":
+    if manifest is None or not model_of(manifest).private:
         return None
     claimed = manifest["guarantee"]["parameters"]["accounting"]["basic"]
     return Bound(float(Fraction(claimed["epsilon"])), float(Fraction(claimed["delta"])))

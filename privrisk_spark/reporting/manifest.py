@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privrisk_spark import __version__
-from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.readings import declared_readings
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.masking import declared_columns
+from privrisk_spark.reporting.models.texts import texts_of
 from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.facts import ReleaseFacts
 from privrisk_spark.results.json_values import json_safe
@@ -43,13 +42,7 @@ def summary(
         "risk_model": policy.risk.model,
         "identified_before": report.identified_before.to_dict() if report.identified_before else None,
         "identified_after": report.identified_after.to_dict() if report.identified_after else None,
-        "risk_basis": {
-            "risk": "dictionary counts",
-            "k-anonymity": "dictionary counts",
-            "masked": "none: no risk is computed; privrisk attack measures it",
-            "dp": "admitted (noisy or public) counts; before: an upper bound, as if one row were consistent",
-            "as-published": "counts of the table; before: an upper bound, as if one row were consistent",
-        }[report.guarantee.kind],
+        "risk_basis": texts_of(report.guarantee.kind).risk_basis,
         "utility": report.utility.to_dict() if report.utility else None,
         "utility_unit": UNITS[policy.utility.measure],
         "plan": plan,
@@ -102,7 +95,7 @@ def manifest(
         "version": __version__,
         "policy_digest": run.policy.digest(),
         "guarantee": run.guarantee.to_dict(),
-        "columns": data_dictionary(run.policy, run.hierarchies),
+        "columns": texts_of(run.policy.guarantee.kind).describe_columns(run.policy, run.hierarchies),
         "rows": released.rows,
         "tuples": released.classes,
         "data": {
@@ -120,27 +113,3 @@ def manifest(
         **({"read": read} if read else {}),
         **more,
     }
-
-
-def data_dictionary(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> list[dict[str, Any]]:
-    """Describe the released columns for a consumer."""
-    if policy.guarantee.kind == "masked":
-        return declared_columns(policy)
-    columns: list[dict[str, Any]] = []
-    for name in policy.columns:
-        if name in hierarchies:
-            hierarchy = hierarchies[name]
-            columns.append(
-                {
-                    "name": name,
-                    "role": "quasi-identifier",
-                    "levels": hierarchy.height,
-                    "suppressed": hierarchy.labels[hierarchy.root],
-                    "nulls": policy.quasi_identifiers[name].nulls,
-                }
-            )
-        elif name in policy.kept_columns:
-            recoding = policy.recodings.get(name)
-            released = "as it is" if recoding is None else recoding.declared()
-            columns.append({"name": name, "role": policy.columns[name].role, "released": released})
-    return columns

@@ -205,7 +205,7 @@ def open_run(run: Run) -> Opened:
     values = _collect_values_read(policy, sources)
     # Masked values are values: no hierarchy is looked at.
     hierarchies = {}
-    if policy.guarantee.kind != "masked":
+    if policy.guarantee.generalizes:
         hierarchies = open_hierarchies(policy, sources, files)
     check_partitions(policy, hierarchies, sources.table.schema)
     return Opened(sources, hierarchies, axes(policy, hierarchies), {}, files, values)
@@ -220,7 +220,7 @@ def files_of_table(run: Run, opened: Opened) -> list[str]:
 
 def _collect_files_read(run: Run, sources: Sources) -> FilesRead | None:
     """Refuse tables of which not all is read; of one that is released privately nothing but its files is looked at."""
-    policy, private = run.policy, run.policy.guarantee.kind == "dp"
+    policy, private = run.policy, run.policy.guarantee.private
     for dictionary in policy.dictionaries:
         if dictionary.table is not None:
             frame = sources.opened[dictionary.key].as_read
@@ -241,7 +241,7 @@ def _collect_files_read(run: Run, sources: Sources) -> FilesRead | None:
 
 def _collect_values_read(policy: Policy, sources: Sources) -> tuple[ValuesRead, ...]:
     """Count what reading changed; of a table that is released privately nothing is counted, and nothing refused."""
-    private = policy.guarantee.kind == "dp"
+    private = policy.guarantee.private
     counted = [one for key, one in sources.opened.items() if not (private and key == "table")]
     return tuple(values for one in counted for values in collect_values_read(one))
 

@@ -51,7 +51,7 @@ from privrisk_spark.planning.request import FRAME
 from privrisk_spark.planning.reuse import CELLS, Reused, published_cells
 from privrisk_spark.policy.private import DpGuarantee, ReusingDp
 from privrisk_spark.reporting.budget import budget_section
-from privrisk_spark.reporting.guarantees import dp_guarantee
+from privrisk_spark.reporting.models.private import dp_guarantee
 from privrisk_spark.reporting.release_reports import RunRecord, drawn_reports, tuple_levels
 from privrisk_spark.reporting.sentences import admission_sentence, choice_sentence, recoding_sentence
 from privrisk_spark.results.contract import FactRule

@@ -20,7 +20,8 @@ from privrisk_spark.planning.identity import table_identity
 from privrisk_spark.planning.request import FRAME, differing, request_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
-from privrisk_spark.reporting.manifest import data_dictionary, manifest, summary
+from privrisk_spark.reporting.manifest import manifest, summary
+from privrisk_spark.reporting.models.texts import texts_of
 from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.release import Check, Guarantee, Report
 from privrisk_spark.runs.keystore import VaultKey, destroy_key
@@ -107,7 +108,8 @@ def stage_documents(
     check_staged(run.policy, run.place)
     staging = run.place.staging
     write_json(staging / "checks.json", [check.to_dict() for check in public.checks])
-    write_json(staging / "dictionary.json", {"columns": data_dictionary(run.policy, opened.hierarchies)})
+    columns = texts_of(run.policy.guarantee.kind).describe_columns(run.policy, opened.hierarchies)
+    write_json(staging / "dictionary.json", {"columns": columns})
     write_text(staging / "report.html", render(public))
     types = written.partitions.types
     made = manifest(record, public, written.facts, files=written.files, more=more, partition_types=types)
@@ -155,7 +157,7 @@ def refuse_note(policy: Policy, place: Workplace, files: Iterable[str] | None = 
     BudgetError
         As `Ledger.note`.
     """
-    if policy.ledger is not None and not isinstance(policy.guarantee, DpGuarantee):
+    if policy.ledger is not None and not policy.guarantee.private:
         from privrisk_spark.ledger.ledger import Ledger
         from privrisk_spark.planning.budget import seen_of
 
@@ -249,11 +251,11 @@ def confirm(
     frame = None if table is None else collect_frame_digest(table)
     if frame is not None and (recorded is None or recorded.get(FRAME) != frame):
         known = "this vault does not know of which frame" if recorded is None else "of other rows than the given frame"
-        cost = "; under dp this charges the budget again" if policy.guarantee.kind == "dp" else ""
+        cost = "; under dp this charges the budget again" if policy.guarantee.private else ""
         raise ReleasedError(
             f"run id {place.run_id} is released already, {known}. Fix: give another run_id to release this frame{cost}."
         )
-    if policy.ledger is not None and isinstance(policy.guarantee, DpGuarantee):
+    if policy.ledger is not None and policy.guarantee.private:
         from privrisk_spark.planning.budget import run_cost
 
         request = run_cost(policy, place.run_id, date).arguments()
@@ -278,5 +280,5 @@ def confirm(
             f"{', '.join(others)}. Use a new run id."
         )
     _note(policy, place)
-    if not policy.decides or policy.guarantee.kind == "masked":
+    if policy.guarantee.keyed:
         destroy_key(place.vault.keys, place.run_id)

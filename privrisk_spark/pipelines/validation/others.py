@@ -120,7 +120,7 @@ def look_at_attack(
     if "composition" in asked.tried:
         named |= {f"{attack_planning.OTHERS}.{i}": one for i, one in enumerate(asked.also)}
     hierarchies: dict[str, Hierarchy] = {}
-    if policy.guarantee.kind != "masked":  # masked values are in no hierarchy that is made of the original ones
+    if policy.guarantee.generalizes:  # masked values are in no hierarchy that is made of the original ones
         found = look_at_hierarchies(looks, attack_planning.read_policy(policy), opened, given=given)
         hierarchies = {name: found[name] for name in attack_planning.known_columns(policy) if name in found}
         with looks.at("attack.levels"):
@@ -143,7 +143,7 @@ def _look_at_release(
     needed, release, reading = list(policy.quasi_identifiers), None, narrowed(policy)
     if key != RELEASE:
         needed, reading = attack_planning.known_columns(policy), attack_planning.read_policy(policy)
-    masked = key == RELEASE and policy.guarantee.kind == "masked"
+    masked = key == RELEASE and not policy.guarantee.generalizes
     with looks.at(key):
         if masked:
             release = open_masked(spark, policy, named).release

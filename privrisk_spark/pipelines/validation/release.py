@@ -21,8 +21,6 @@ from privrisk_spark.pipelines.validation.looks import (
     look_at_nodes,
     look_at_table,
 )
-from privrisk_spark.planning.as_published import AsPublished, as_published
-from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes
@@ -30,15 +28,12 @@ from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import earlier_releases, refuse_differences
 from privrisk_spark.planning.lakes import Pinned, pin_tables
 from privrisk_spark.planning.masking import mask_plan
-from privrisk_spark.planning.mechanism import Mechanism
-from privrisk_spark.planning.modes import PublicCells
 from privrisk_spark.planning.places import all_dictionaries, refuse_input, refuse_public_ledger
 from privrisk_spark.planning.request import tables_of
-from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.policy.private import DpGuarantee
+from privrisk_spark.registry import MODELS, load
 from privrisk_spark.reporting.explanation import explanation
-from privrisk_spark.reporting.masking import masking_explanation
+from privrisk_spark.reporting.models.masked import masking_explanation
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
 from privrisk_spark.stages.masking.numbers import check_types
@@ -92,7 +87,7 @@ def look_at_release(
     with looks.at("linkage"):
         if all(one.table is None or one.key in dictionaries for one in policy.dictionaries):
             open_links(spark, policy, frames)
-    masked = policy.guarantee.kind == "masked"
+    masked = not policy.guarantee.generalizes
     hierarchies: dict[str, Hierarchy] = {}
     if not masked:
         known = [(asked, there.rows) for asked, there in dictionaries.values()]
@@ -158,19 +153,17 @@ def _planned(
         check_partitions(policy, hierarchies, schema)
     with looks.at("ledger"):
         refuse_note(policy, place, files)
-    if policy.guarantee.kind == "masked":
+    if not policy.guarantee.generalizes:
         with looks.at("columns"):
             of_masks = mask_plan(policy)
             check_types(of_masks, schema)
             return masking_explanation(policy, of_masks)
         return None
-    plan: Mechanism | AsPublished | None = None
+    guarantee, plan = policy.guarantee, None
     with looks.at("guarantee"):
-        if isinstance(policy.guarantee, AsPublishedGuarantee):
-            plan = as_published(policy, hierarchies)
-        if isinstance(policy.guarantee, DpGuarantee):
-            plan = mechanism(policy, hierarchies)
-    if isinstance(plan, Mechanism) and policy.ledger is not None:
+        entry = MODELS[guarantee.kind].plan
+        plan = None if entry is None else load(entry)(policy, hierarchies)
+    if plan is not None and guarantee.private and policy.ledger is not None:
         with looks.at("ledger"):
             from privrisk_spark.ledger.ledger import Ledger
             from privrisk_spark.planning.budget import seen_of
@@ -178,15 +171,13 @@ def _planned(
 
             cost = cost_of(policy, plan, place.run_id, plan.digest(policy, hierarchies), date=date, files=files)
             Ledger(policy.ledger.url).would_cost(**cost.arguments(), seen=seen_of(policy))
-    # A mechanism that cannot be had has been told of, and decides nothing.
-    drawn = isinstance(policy.guarantee, AsPublishedGuarantee | DpGuarantee)
-    if not drawn:
+    if guarantee.decides:
         with looks.at("decision"):
             of_policy = axes(policy, hierarchies)
             decision_of(policy).procedure(hierarchies)
             disclosure_of(policy, hierarchies, of_policy)
     choices = {}
-    if not (drawn and plan is None) and (not isinstance(plan, Mechanism) or isinstance(plan.mode, PublicCells)):
+    if guarantee.decides or (plan is not None and guarantee.counts_frequent):
         for one in policy.dictionaries:
             with looks.at("counting"):
                 frame = rows if one.table is None else frames[one.name]

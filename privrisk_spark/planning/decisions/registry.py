@@ -15,7 +15,6 @@ from privrisk_spark.planning.decisions.least_penalized import ByLeastPenalizedRi
 from privrisk_spark.planning.decisions.least_risk import ByLeastRisk
 from privrisk_spark.planning.decisions.listed_rules import ByListedRules
 from privrisk_spark.planning.decisions.recoded import ByRecoding
-from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.decisions import (
     AggregateDecision,
     DiscloseInAll,
@@ -26,6 +25,7 @@ from privrisk_spark.policy.decisions import (
     LeastRiskDecision,
     ListedRulesDecision,
 )
+from privrisk_spark.policy.guarantees import anonymity_of
 from privrisk_spark.policy.policy import Policy
 
 VARIANTS: Mapping[type[Any], Callable[[Policy, Any], Decision]] = {
@@ -43,8 +43,9 @@ VARIANTS: Mapping[type[Any], Callable[[Policy, Any], Decision]] = {
 
 def decision_of(policy: Policy) -> Decision:
     """Return the variant a policy asks for: by its guarantee, or it has a decision."""
-    if isinstance(policy.guarantee, KAnonymityGuarantee):
-        return ByRecoding(policy, policy.guarantee)
+    recoding = anonymity_of(policy.guarantee)
+    if recoding is not None:
+        return ByRecoding(policy, recoding)
     asked = policy.decision
     assert asked is not None, "only a policy with a decision is decided by risk"
     return VARIANTS[type(asked)](policy, asked)

@@ -1,0 +1,111 @@
+"""The texts of a differentially private release, and its guarantee."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.planning.mechanism import Mechanism
+from privrisk_spark.planning.modes import OneScheme
+from privrisk_spark.planning.proposals import scheme_table
+from privrisk_spark.policy.policy import Accounting, Policy
+from privrisk_spark.reporting.models.texts import ModelTexts, named_lines
+from privrisk_spark.reporting.numbers import short_number
+from privrisk_spark.results.release import Guarantee
+
+
+class PrivateTexts(ModelTexts):
+    """Its texts."""
+
+    how: ClassVar[str] = "made coarser until a crowd of records shares them"
+    proved: ClassVar[str | None] = (
+        "What is proved is how little one row, or one person, changes the chance of anything that is published. Not "
+        "that the published rows are representative."
+    )
+    lost: ClassVar[str | None] = "Only a random sample of the rows is published, and no rare combination of values."
+    risk_basis: ClassVar[str] = (
+        "admitted (noisy or public) counts; before: an upper bound, as if one row were consistent"
+    )
+    guarantees: ClassVar[bool] = True
+
+    def safe(self, policy: Policy, guarantee: Guarantee) -> str:
+        """State that any recipient may have it."""
+        del policy, guarantee
+        return (
+            "To hand to any reader, whatever they know: what one row or person adds changes the chance of any release "
+            "by a factor of e^ε at most, but for δ. Both are told below; the smaller they are, the safer it is."
+        )
+
+    def warnings(self, parameters: Mapping[str, object]) -> list[str]:
+        """Return what a reader of a differentially private release must know, in plain words."""
+        epsilon = _number(parameters.get("epsilon_keep"))
+        share = ""
+        if epsilon is not None:
+            share = f", here {100 * -math.expm1(-epsilon):.1f} % (ε₂ = {short_number(epsilon)})"
+        least = _number(parameters.get("k"))
+        crowd = "enough rows" if least is None else f"at least {short_number(least)} rows"
+        return [
+            f"At most 1 − e^(−ε₂) of the rows can be published{share}, whatever the other settings: what is "
+            "published is a random sample.",
+            f"Rare combinations of values are never published: one appears only if {crowd} of the sample share it.",
+            "The exponential draw that picks how far a row is generalized is a utility feature. The privacy "
+            "comes from the noise, the sampling and the crowd threshold.",
+        ]
+
+    def explain(self, policy: Policy, hierarchies: Mapping[str, Hierarchy], plan: Any) -> list[str]:
+        """Return the statement, the parameters and the schemes."""
+        if plan is None:
+            return []
+        half, almost = plan.survival
+        schemes = plan.schemes if plan.choice is None else plan.choice.candidates
+        frequent = None if isinstance(plan.mode, OneScheme) else plan.frequent
+        return [
+            plan.statement,
+            *named_lines(dp_guarantee(plan).parameters),
+            *scheme_table(policy, hierarchies, schemes, frequent=frequent, crowd=plan.crowd, survival=plan.survival),
+            f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %",
+        ]
+
+
+def _number(value: object) -> float | None:
+    """Return a parameter as a number, if it is one; exact ones arrive as text."""
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def dp_guarantee(plan: Mechanism, bound_by: Accounting = "basic") -> Guarantee:
+    """Guarantee of a differentially private release, its cost in both accountings, and what it says of several rows.
+
+    Parameters
+    ----------
+    plan : Mechanism
+    bound_by : {'basic', 'pld'}
+        What the cap of its lineage binds on; the guarantee of the release itself is the same.
+    """
+    # Not before it is needed: its packages take a second to import.
+    from privrisk_spark.ledger import accounting
+
+    parameters = plan.to_dict()
+    if plan.noise_reason is not None:
+        parameters["noise_reason"] = plan.noise_reason
+    if plan.proposed is not None:
+        parameters["proposed_because"] = plan.proposed
+    parameters["accounting"] = accounting.account(plan.events)
+    if bound_by == "pld":
+        parameters["accounting_of_the_cap"] = {
+            "accounting": bound_by,
+            "status": "tested",
+            "rests_on": accounting.RESTS_ON,
+        }
+    parameters |= accounting.further_guarantees(plan.epsilon, plan.delta)
+    return Guarantee("dp", plan.statement, "proved", parameters)
+
+
+TEXTS = PrivateTexts()
