@@ -8,20 +8,10 @@ from typing import Any, Final, NamedTuple
 
 
 class Entries(NamedTuple):
-    """Functions and objects of one privacy model, each as ``module:name`` below the package.
+    """Objects of one privacy model, each as ``module:name`` below the package.
 
-    Attributes
-    ----------
-    policy : str
-        Type of the guarantee in a policy.
-    job : str
-        Function that releases a table and returns the manifest.
-    texts : str
-        Texts of reports and manifests.
-    rules : str or None
-        Rules of a policy that take several keys together.
-    plan : str or None
-        Function that plans what is drawn, from policy and hierarchies.
+    These are the type of the guarantee in a policy, the job that releases a table, the texts of its reports, the rules
+    that take several keys together, and the function that plans what is drawn.
     """
 
     policy: str
@@ -31,35 +21,33 @@ class Entries(NamedTuple):
     plan: str | None = None
 
 
+_BY_RISK = "pipelines.release.by_risk:release_by_risk"
+
 MODELS: Final[Mapping[str, Entries]] = {
-    "risk": Entries(
-        policy="policy.guarantees:RiskGuarantee",
-        job="pipelines.release.by_risk:release_by_risk",
-        texts="reporting.models.risk:TEXTS",
-    ),
+    "risk": Entries("policy.guarantees:RiskGuarantee", _BY_RISK, "reporting.models.risk:TEXTS"),
     "k-anonymity": Entries(
-        policy="policy.anonymity:KAnonymityGuarantee",
-        job="pipelines.release.by_risk:release_by_risk",
-        texts="reporting.models.anonymity:TEXTS",
+        "policy.anonymity:KAnonymityGuarantee",
+        _BY_RISK,
+        "reporting.models.anonymity:TEXTS",
         rules="policy.rules.anonymity:find_anonymity_faults",
     ),
     "masked": Entries(
-        policy="policy.masking:MaskedGuarantee",
-        job="pipelines.release.masked:release_masked",
-        texts="reporting.models.masked:TEXTS",
+        "policy.masking:MaskedGuarantee",
+        "pipelines.release.masked:release_masked",
+        "reporting.models.masked:TEXTS",
         rules="policy.rules.masking:find_masking_faults",
     ),
     "dp": Entries(
-        policy="policy.private:DpGuarantee",
-        job="pipelines.release.private:release_privately",
-        texts="reporting.models.private:TEXTS",
+        "policy.private:DpGuarantee",
+        "pipelines.release.private:release_privately",
+        "reporting.models.private:TEXTS",
         rules="policy.rules.private:find_private_faults",
         plan="planning.calibration:mechanism",
     ),
     "as-published": Entries(
-        policy="policy.as_published:AsPublishedGuarantee",
-        job="pipelines.release.as_published:release_as_published",
-        texts="reporting.models.as_published:TEXTS",
+        "policy.as_published:AsPublishedGuarantee",
+        "pipelines.release.as_published:release_as_published",
+        "reporting.models.as_published:TEXTS",
         rules="policy.rules.as_published:find_as_published_faults",
         plan="planning.as_published:as_published",
     ),
@@ -68,16 +56,6 @@ MODELS: Final[Mapping[str, Entries]] = {
 
 
 def load(entry: str) -> Any:
-    """Import a module and return one of its names.
-
-    Parameters
-    ----------
-    entry : str
-        ``module:name`` below the package.
-
-    Returns
-    -------
-    object
-    """
+    """Import the module of an entry and return the object it names."""
     module, _, name = entry.partition(":")
     return getattr(import_module(f"privrisk_spark.{module}"), name)

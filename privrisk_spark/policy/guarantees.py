@@ -28,22 +28,11 @@ Guarantee = Annotated[
 
 
 def anonymity_of(guarantee: Guarantee) -> KAnonymityGuarantee | None:
-    """Return the guarantee if it recodes the whole table, or None.
-
-    Parameters
-    ----------
-    guarantee : Guarantee
-    """
+    """Return the guarantee if it recodes the whole table, or None."""
     return guarantee if isinstance(guarantee, KAnonymityGuarantee) else None
 
 
 def model_of(manifest: Mapping[str, Any]) -> type[PrivacyModel]:
-    """Return the privacy model of a release.
-
-    Parameters
-    ----------
-    manifest : mapping
-        Of the release.
-    """
+    """Return the privacy model of a release, by its manifest."""
     model: type[PrivacyModel] = load(MODELS[manifest["guarantee"]["kind"]].policy)
     return model

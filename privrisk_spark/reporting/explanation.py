@@ -10,6 +10,8 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.assessment import carried
 from privrisk_spark.planning.attacks import attack_of, beyond, by_splink, in_words
 from privrisk_spark.planning.counting import PlanChoice, explained
+from privrisk_spark.planning.decisions.registry import decision_of
+from privrisk_spark.planning.disclosure import greatest_utility
 from privrisk_spark.planning.search import lattice_size
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.models.texts import texts_of
@@ -29,7 +31,13 @@ def explanation(
     lines.append(f"lattice: up to {lattice_size(hierarchies):,} nodes a record")
     for name, choice in choices.items():
         lines += explained(choice, name="the table itself" if policy.dictionary.kind == "self" else name)
-    lines += texts_of(policy.guarantee.kind).explain(policy, hierarchies, plan)
+    if policy.decides:
+        decision = decision_of(policy)
+        chosen = decision.choice(hierarchies)
+        lines.append(decision.expectation(greatest_utility(policy, hierarchies)))
+        lines.append(f"search: {chosen.method} ({chosen.reason})")
+    elif plan is not None:
+        lines += [plan.statement, *texts_of(policy.guarantee.kind).explain(policy, hierarchies, plan)]
     return "\n".join(lines)
 
 

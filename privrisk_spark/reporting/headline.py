@@ -48,8 +48,9 @@ def headline(
 
 def _released(policy: Policy, released: ReleaseFacts) -> Iterator[str]:
     texts = texts_of(policy.guarantee.kind)
-    quasi, subject = list(policy.quasi_identifiers), texts.subject(policy)
-    kept = _kept(policy)
+    quasi, masked = list(policy.quasi_identifiers), _masked(policy)
+    kept = [name for name in policy.kept_columns if name not in masked]
+    subject = quasi if policy.guarantee.generalizes else masked
     yield f"{_counted(released.rows, 'row')}."
     if subject:
         yield f"{_counted(len(subject), 'column')}, {texts.how}: {listing(subject)}."
@@ -64,15 +65,17 @@ def _released(policy: Policy, released: ReleaseFacts) -> Iterator[str]:
         yield f"Left out: {listing(gone)}."
 
 
-def _kept(policy: Policy) -> list[str]:
-    """Return the columns that are released as values and not masked."""
-    masked = {name for name, mask in policy.masks.items() if mask.method != "none"}
-    return [name for name in policy.kept_columns if name not in masked]
+def _masked(policy: Policy) -> list[str]:
+    return [name for name, mask in policy.masks.items() if mask.method != "none"]
 
 
 def _safe(policy: Policy, guarantee: Guarantee) -> Iterator[str]:
-    yield texts_of(guarantee.kind).safe(policy, guarantee)
-    kept = _kept(policy)
+    known = "the original table" if policy.dictionary.kind == "self" else "the given dictionary"
+    asked = guarantee.parameters.get("k")
+    alike = f"at least {asked}" if asked is not None else "so many as was asked"
+    yield texts_of(guarantee.kind).safe.format(known=known, alike=alike)
+    masked = _masked(policy)
+    kept = [name for name in policy.kept_columns if name not in masked]
     if kept:
         yield f"Not safe from a reader who knows values of {listing(kept)}."
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privrisk_spark import __version__
+from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.readings import declared_readings
 from privrisk_spark.policy.policy import Policy
@@ -95,7 +96,7 @@ def manifest(
         "version": __version__,
         "policy_digest": run.policy.digest(),
         "guarantee": run.guarantee.to_dict(),
-        "columns": texts_of(run.policy.guarantee.kind).describe_columns(run.policy, run.hierarchies),
+        "columns": data_dictionary(run.policy, run.hierarchies),
         "rows": released.rows,
         "tuples": released.classes,
         "data": {
@@ -113,3 +114,25 @@ def manifest(
         **({"read": read} if read else {}),
         **more,
     }
+
+
+def data_dictionary(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> list[dict[str, Any]]:
+    """Describe the released columns for a consumer."""
+    columns: list[dict[str, Any]] = []
+    for name in policy.columns:
+        if name in hierarchies:
+            hierarchy = hierarchies[name]
+            columns.append(
+                {
+                    "name": name,
+                    "role": "quasi-identifier",
+                    "levels": hierarchy.height,
+                    "suppressed": hierarchy.labels[hierarchy.root],
+                    "nulls": policy.quasi_identifiers[name].nulls,
+                }
+            )
+        elif name in policy.kept_columns:
+            how = policy.masks.get(name) or policy.recodings.get(name)
+            released = "as it is" if how is None else how.declared()
+            columns.append({"name": name, "role": policy.columns[name].role, "released": released})
+    return columns

@@ -77,7 +77,7 @@ def render(report: Report) -> str:
         meanings=meanings,
         proved=texts.proved if report.guarantee.status == "proved" else None,
         stage_meanings=[(status, text) for status, text in meanings.items() if status in statuses],
-        warnings=texts.warnings(report.guarantee.parameters),
+        warnings=texts.warn(report.guarantee.parameters),
         risk_rows=risk_rows,
         risk_name=RISK_NAMES[report.risk_model],
         risk_unit=RISK_UNITS[report.risk_model],

@@ -20,8 +20,7 @@ from privrisk_spark.planning.identity import table_identity
 from privrisk_spark.planning.request import FRAME, differing, request_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import DpGuarantee
-from privrisk_spark.reporting.manifest import manifest, summary
-from privrisk_spark.reporting.models.texts import texts_of
+from privrisk_spark.reporting.manifest import data_dictionary, manifest, summary
 from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.release import Check, Guarantee, Report
 from privrisk_spark.runs.keystore import VaultKey, destroy_key
@@ -108,8 +107,7 @@ def stage_documents(
     check_staged(run.policy, run.place)
     staging = run.place.staging
     write_json(staging / "checks.json", [check.to_dict() for check in public.checks])
-    columns = texts_of(run.policy.guarantee.kind).describe_columns(run.policy, opened.hierarchies)
-    write_json(staging / "dictionary.json", {"columns": columns})
+    write_json(staging / "dictionary.json", {"columns": data_dictionary(run.policy, opened.hierarchies)})
     write_text(staging / "report.html", render(public))
     types = written.partitions.types
     made = manifest(record, public, written.facts, files=written.files, more=more, partition_types=types)

@@ -18,14 +18,7 @@ from privrisk_spark.policy.policy import Policy, QuasiIdentifier, Sensitive
 
 
 def find_anonymity_faults(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fault]:
-    """Yield the errors of a policy of the kind 'k-anonymity' that take several keys together.
-
-    Parameters
-    ----------
-    policy : Policy
-    asked : KAnonymityGuarantee
-        Its guarantee.
-    """
+    """Yield the errors of a policy of the kind 'k-anonymity' that take several keys together."""
     if asked.local:
         yield from _impossible_local(policy, asked)
     yield from _impossible_order(policy, asked)

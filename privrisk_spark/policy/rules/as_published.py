@@ -13,14 +13,7 @@ from privrisk_spark.policy.sensitivity import WeighedSensitivity
 
 
 def find_as_published_faults(policy: Policy, asked: AnyAsPublished) -> Iterable[Fault]:
-    """Yield the errors of a policy of the kind 'as-published' that take several keys together.
-
-    Parameters
-    ----------
-    policy : Policy
-    asked : AnyAsPublished
-        Its guarantee.
-    """
+    """Yield the errors of a policy of the kind 'as-published' that take several keys together."""
     yield from find_drawn_faults(policy)
     if policy.counting.plan == "shuffle":
         yield Fault(

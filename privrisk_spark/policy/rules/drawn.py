@@ -9,12 +9,7 @@ from privrisk_spark.policy.policy import Policy
 
 
 def find_drawn_faults(policy: Policy) -> Iterable[Fault]:
-    """Yield the errors of columns and risk if each record's generalization is drawn.
-
-    Parameters
-    ----------
-    policy : Policy
-    """
+    """Yield the errors of columns and risk if each record's generalization is drawn."""
     kind = policy.guarantee.kind
     for name in policy.kept_columns:
         yield Fault(

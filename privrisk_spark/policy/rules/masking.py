@@ -24,16 +24,8 @@ def refuse_other_kinds(policy: Policy) -> None:
         raise ConfigError([Fault("guarantee.kind", rule, guide="masked")])
 
 
-def find_masking_faults(policy: Policy, asked: MaskedGuarantee) -> Iterable[Fault]:
-    """Yield the errors of a policy of the kind 'masked' that take several keys together.
-
-    Parameters
-    ----------
-    policy : Policy
-    asked : MaskedGuarantee
-        Its guarantee.
-    """
-    del asked
+def find_masking_faults(policy: Policy, _: MaskedGuarantee) -> Iterable[Fault]:
+    """Yield the errors of a policy of the kind 'masked' that take several keys together."""
     masks = policy.masks
     for name, column in policy.columns.items():
         mask = masks.get(name)

@@ -15,14 +15,7 @@ from privrisk_spark.storage.directories import resolved
 
 
 def find_private_faults(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
-    """Yield the errors of a differentially private policy that take several keys together.
-
-    Parameters
-    ----------
-    policy : Policy
-    dp : AnyDp
-        Its guarantee.
-    """
+    """Yield the errors of a differentially private policy that take several keys together."""
     if policy.ledger is None:
         yield Fault("ledger", "is required when guarantee.kind is 'dp'; write ledger: {url: …, lineage: …, cap: …}")
     quasi = policy.quasi_identifiers

@@ -10,12 +10,7 @@ from privrisk_spark.policy.policy import Policy
 
 
 def find_unused_keys(policy: Policy) -> Iterable[Fault]:
-    """Yield an error for each key that differs from its default and that the guarantee does not use.
-
-    Parameters
-    ----------
-    policy : Policy
-    """
+    """Yield an error for each key that differs from its default and that the guarantee does not use."""
     guarantee = policy.guarantee
     for key, why in guarantee.unused.items():
         # A key with an error of its own is hidden from the rules.

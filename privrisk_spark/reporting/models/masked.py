@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
-
-from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.masking import BLOCK_ROWS, EXACT_ROWS, MaskPlan, declared_masks
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.models.texts import ModelTexts
@@ -146,42 +142,20 @@ def _remarks(found: MaskingFacts) -> list[str]:
 class MaskedTexts(ModelTexts):
     """Its texts."""
 
-    how: ClassVar[str] = "their values changed by a mask"
-    proved: ClassVar[str | None] = (
+    how = "their values changed by a mask"
+    safe = (
+        "Nothing is proved of a reader who tries to link records. Hand it to whom an attack on it was judged tolerable "
+        "for (privrisk attack)."
+    )
+    proved = (
         "What is proved is how many released rows are equal in all quasi-identifiers. Not that nobody can be found by "
         "other columns, and nothing else of the masks."
     )
-    unproved: ClassVar[str | None] = (
+    unproved = (
         "There is no proof of anything here. Whether people can be found in this release is shown by an attack alone."
     )
-    lost: ClassVar[str | None] = (
-        "Single values are not true any more; what masking did to means and correlations is told below."
-    )
-    risk_basis: ClassVar[str] = "none: no risk is computed; privrisk attack measures it"
-
-    def subject(self, policy: Policy) -> list[str]:
-        """Return the columns that are masked."""
-        return [name for name, mask in policy.masks.items() if mask.method != "none"]
-
-    def safe(self, policy: Policy, guarantee: Guarantee) -> str:
-        """State that an attack measures the risk."""
-        del policy, guarantee
-        return (
-            "Nothing is proved of a reader who tries to link records. Hand it to whom an attack on it was judged "
-            "tolerable for (privrisk attack)."
-        )
-
-    def describe_columns(self, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> list[dict[str, Any]]:
-        """Return the released columns with their masks."""
-        del hierarchies
-        columns: list[dict[str, Any]] = []
-        for name in policy.kept_columns:
-            column = policy.columns[name]
-            mask = policy.masks.get(name)
-            recoding = policy.recodings.get(name)
-            said: Mapping[str, Any] | str = "as it is" if recoding is None else recoding.declared()
-            columns.append({"name": name, "role": column.role, "released": said if mask is None else mask.declared()})
-        return columns
+    lost = "Single values are not true any more; what masking did to means and correlations is told below."
+    risk_basis = "none: no risk is computed; privrisk attack measures it"
 
 
 TEXTS = MaskedTexts()

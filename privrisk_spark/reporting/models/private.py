@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
-from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.planning.modes import OneScheme
 from privrisk_spark.planning.proposals import scheme_table
 from privrisk_spark.policy.policy import Accounting, Policy
-from privrisk_spark.reporting.models.texts import ModelTexts, named_lines
+from privrisk_spark.reporting.models.texts import Hierarchies, ModelTexts, name_lines
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.results.release import Guarantee
 
@@ -19,26 +18,20 @@ from privrisk_spark.results.release import Guarantee
 class PrivateTexts(ModelTexts):
     """Its texts."""
 
-    how: ClassVar[str] = "made coarser until a crowd of records shares them"
-    proved: ClassVar[str | None] = (
+    how = "made coarser until a crowd of records shares them"
+    safe = (
+        "To hand to any reader, whatever they know: what one row or person adds changes the chance of any release by a "
+        "factor of e^ε at most, but for δ. Both are told below; the smaller they are, the safer it is."
+    )
+    proved = (
         "What is proved is how little one row, or one person, changes the chance of anything that is published. Not "
         "that the published rows are representative."
     )
-    lost: ClassVar[str | None] = "Only a random sample of the rows is published, and no rare combination of values."
-    risk_basis: ClassVar[str] = (
-        "admitted (noisy or public) counts; before: an upper bound, as if one row were consistent"
-    )
-    guarantees: ClassVar[bool] = True
+    lost = "Only a random sample of the rows is published, and no rare combination of values."
+    risk_basis = "admitted (noisy or public) counts; before: an upper bound, as if one row were consistent"
+    guarantees = True
 
-    def safe(self, policy: Policy, guarantee: Guarantee) -> str:
-        """State that any recipient may have it."""
-        del policy, guarantee
-        return (
-            "To hand to any reader, whatever they know: what one row or person adds changes the chance of any release "
-            "by a factor of e^ε at most, but for δ. Both are told below; the smaller they are, the safer it is."
-        )
-
-    def warnings(self, parameters: Mapping[str, object]) -> list[str]:
+    def warn(self, parameters: Mapping[str, object]) -> list[str]:
         """Return what a reader of a differentially private release must know, in plain words."""
         epsilon = _number(parameters.get("epsilon_keep"))
         share = ""
@@ -54,19 +47,14 @@ class PrivateTexts(ModelTexts):
             "comes from the noise, the sampling and the crowd threshold.",
         ]
 
-    def explain(self, policy: Policy, hierarchies: Mapping[str, Hierarchy], plan: Any) -> list[str]:
-        """Return the statement, the parameters and the schemes."""
-        if plan is None:
-            return []
+    def explain(self, policy: Policy, hierarchies: Hierarchies, plan: Any) -> list[str]:
+        """Return the parameters and the schemes."""
         half, almost = plan.survival
         schemes = plan.schemes if plan.choice is None else plan.choice.candidates
         frequent = None if isinstance(plan.mode, OneScheme) else plan.frequent
-        return [
-            plan.statement,
-            *named_lines(dp_guarantee(plan).parameters),
-            *scheme_table(policy, hierarchies, schemes, frequent=frequent, crowd=plan.crowd, survival=plan.survival),
-            f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %",
-        ]
+        table = scheme_table(policy, hierarchies, schemes, frequent=frequent, crowd=plan.crowd, survival=plan.survival)
+        rows = f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %"
+        return [*name_lines(dp_guarantee(plan).parameters), *table, rows]
 
 
 def _number(value: object) -> float | None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
-
 from privrisk_spark.claims import Status
-from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import counted_unit
-from privrisk_spark.planning.history import EarlierRelease
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.history import composition_statement
-from privrisk_spark.reporting.models.texts import ModelTexts
+from privrisk_spark.reporting.models.texts import Earlier, Hierarchies, ModelTexts
 from privrisk_spark.results.facts import DecisionFacts
 from privrisk_spark.results.release import ChosenRule, Guarantee
 
@@ -21,32 +16,22 @@ from privrisk_spark.results.release import ChosenRule, Guarantee
 class RiskTexts(ModelTexts):
     """Its texts."""
 
-    how: ClassVar[str] = "each value as exact or as coarse as was decided for its record"
-    proved: ClassVar[str | None] = (
+    how = "each value as exact or as coarse as was decided for its record"
+    proved = (
         "What is proved is the optimum: no other disclosure it allows is better by the risk and utility it names. Not "
         "that nobody can be found, and nothing about columns that are kept."
     )
-
-    def safe(self, policy: Policy, guarantee: Guarantee) -> str:
-        """State who may have it: readers who know the dictionary."""
-        del guarantee
-        known = "the original table" if policy.dictionary.kind == "self" else "the given dictionary"
-        return (
-            f"To hand to readers who know no more of a person than {known} tells of the quasi-identifiers. How likely "
-            "such a reader finds a person is the risk below."
-        )
+    safe = (
+        "To hand to readers who know no more of a person than {known} tells of the quasi-identifiers. How likely such "
+        "a reader finds a person is the risk below."
+    )
 
     def guarantee(
-        self,
-        policy: Policy,
-        measured: DecisionFacts,
-        hierarchies: Mapping[str, Hierarchy],
-        rule: ChosenRule | None = None,
-        earlier: Sequence[EarlierRelease] = (),
+        self, policy: Policy, measured: DecisionFacts, trees: Hierarchies, rule: ChosenRule | None, earlier: Earlier
     ) -> Guarantee:
         """Return the guarantee of a release decided by risk."""
         decision = decision_of(policy)
-        choice = decision.choice(hierarchies)
+        choice = decision.choice(trees)
         against = {
             "self": "the table itself",
             "table": "the given dictionary",
