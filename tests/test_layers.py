@@ -60,7 +60,7 @@ LIBRARIES: dict[str, set[str]] = {
     "pyarrow": {"storage", "engine", "stages", "pipelines", "experiments", "audit"},
     "pandas": {"results", "engine", "stages", "api"},
     "great_expectations": set(),
-    "pydantic": {"policy", "hierarchies"},
+    "pydantic": {"policy", "hierarchies", "planning"},
     "yaml": {"policy", "hierarchies"},
     "sqlalchemy": {"ledger"},
     "psycopg": {"ledger"},

@@ -354,11 +354,11 @@ def _choice(base: Mechanism, picks: int, hierarchies: Mapping[str, Hierarchy], s
     candidates = (*(schemes[i] for i in places.tolist()), tuple(heights))
     weights = [Fraction(1)] * len(heights)
     choice = Choice(
-        tuple((0, *scheme) for scheme in candidates),
-        tuple(precision(scheme, heights, weights) for scheme in candidates),
-        Decimal(str(float(EPSILON_CHOOSE))),
-        min(picks, _PICKS, len(candidates)),
-        _BEYOND,
+        epsilon=Decimal(str(float(EPSILON_CHOOSE))),
+        picks=min(picks, _PICKS, len(candidates)),
+        beyond=_BEYOND,
+        candidates=tuple((0, *scheme) for scheme in candidates),
+        precision=tuple(precision(scheme, heights, weights) for scheme in candidates),
     )
     few = range(_BEYOND + 1, _BEYOND + 20)
     table = max(((n, n) for n in few), key=lambda table: _told_apart(choice, table))

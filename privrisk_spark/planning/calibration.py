@@ -125,7 +125,7 @@ def _mode(
     """Return what the mode fixes, and why this noise where it was left open."""
     admit = dp.epsilon.admit
     if isinstance(dp, GlobalDp):
-        return OneScheme(admit, Choice(vectors, precisions, dp.epsilon.choose, 1, dp.frequent or beyond)), None
+        return OneScheme(admit, Choice(dp.epsilon.choose, 1, dp.frequent or beyond, vectors, precisions)), None
     draw = draw_of(dp.objective, public_rows=dp.public_rows)
     if isinstance(dp, PublicDp):
         return PublicCells(admit, vectors, dp.frequent, draw), None
@@ -135,7 +135,7 @@ def _mode(
     if isinstance(dp, PeeledDp):
         admission, reason = _admission(dp, budget, dp.peel)
         frequent = dp.frequent or admission.threshold
-        choice = Choice(vectors, precisions, dp.epsilon.choose, dp.peel, frequent)
+        choice = Choice(dp.epsilon.choose, dp.peel, frequent, vectors, precisions)
         return PeeledSchemes(admit, choice, frequent, draw, admission), reason
     # Schemes that are not known yet are at least one.
     admission, reason = _admission(dp, budget, len(vectors) or 1)

@@ -14,9 +14,9 @@ The first that fits is the cheapest: a look-up costs an addition per attribute u
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Literal, cast, get_args
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from privrisk_spark.kernels.counting.consistent import Axis, dense_cells, incide
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes, entity_of, possible_codes
 from privrisk_spark.planning.search import decides_records
-from privrisk_spark.planning.stored import taken, whole
+from privrisk_spark.planning.stored import Stored, Whole
 from privrisk_spark.policy.dictionaries import EstimatedDictionary, OneDictionary
 from privrisk_spark.policy.policy import Counting, Policy
 
@@ -55,39 +55,14 @@ class Cost:
     """
 
     plan: Plan
-    rows: int | None
-    bytes: int | None
-    memory: int | None
+    rows: Whole | None
+    bytes: Whole | None
+    memory: Whole | None
     refused: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """Return it for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Cost:
-        """Read it; see :func:`privrisk_spark.planning.stored.taken` for errors."""
-        return cls(
-            plan=taken(document, "plan", _plan),
-            rows=taken(document, "rows", _perhaps_whole),
-            bytes=taken(document, "bytes", _perhaps_whole),
-            memory=taken(document, "memory", _perhaps_whole),
-            refused=taken(document, "refused", str),
-        )
-
-
-def _plan(name: Any) -> Plan:
-    if name not in get_args(Plan):
-        raise ValueError
-    return cast("Plan", name)
-
-
-def _perhaps_whole(value: Any) -> int | None:
-    return None if value is None else whole(value)
 
 
 @dataclass(frozen=True)
-class PlanChoice:
+class PlanChoice(Stored):
     """The physical plan of counting one dictionary, and why.
 
     Attributes
@@ -104,30 +79,15 @@ class PlanChoice:
     """
 
     plan: Plan
-    cells: int
+    cells: Whole
     reason: str
     costs: tuple[Cost, ...]
-    settled: bool = True
+    settled: bool
 
     @property
     def cost(self) -> Cost:
         """Cost of the chosen plan."""
         return next(cost for cost in self.costs if cost.plan == self.plan)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return it for JSON."""
-        return {**asdict(self), "costs": [cost.to_dict() for cost in self.costs]}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> PlanChoice:
-        """Read it; see :func:`privrisk_spark.planning.stored.taken` for errors."""
-        return cls(
-            plan=taken(document, "plan", _plan),
-            cells=taken(document, "cells", whole),
-            reason=taken(document, "reason", str),
-            costs=tuple(Cost.from_dict(cost) for cost in taken(document, "costs", list)),
-            settled=taken(document, "settled", bool),
-        )
 
 
 def choose_plan(
@@ -209,7 +169,7 @@ def choose_plan(
                 + " or ".join(f"'{name}'" for name in (*others, "auto"))
                 + "."
             )
-        return PlanChoice(forced.plan, cells, f"forced by counting.plan; dense would hold {fits}", tuple(costs))
+        return PlanChoice(forced.plan, cells, f"forced by counting.plan; dense would hold {fits}", tuple(costs), True)
     chosen = next((cost for cost in costs if not cost.refused), None)
     if chosen is None:
         raise InputError(

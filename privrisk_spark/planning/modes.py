@@ -1,29 +1,26 @@
 """How a differentially private release finds the generalizations a record may be drawn to: one type per mode.
 
-Each is a frozen record of public parameters. ``to_dict`` gives them as a manifest and the ledger hold them, where exact
-numbers are texts, and ``from_dict`` reads that and nothing else does.
+Each is a frozen record of public parameters; see :class:`privrisk_spark.planning.stored.Stored` for how a manifest and
+the ledger hold them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Discriminator, Field, PlainSerializer, PlainValidator, Tag
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.random.discrete_gaussian import Admission
 from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission
-from privrisk_spark.planning.stored import exact, level_lists, number, taken, vectors, whole
+from privrisk_spark.planning.stored import AsText, Exact, Number, Stored, Vectors, Whole, number, taken, whole
 from privrisk_spark.policy.private import AggregateObjective, ThresholdObjective
 
-Scheme = tuple[int, ...]
-Schemes = tuple[Scheme, ...]
+Schemes = Vectors
 Noise = Admission | LaplaceAdmission
-
-
-# ------------------------------------------------------------------------------------------ what a draw prefers
 
 
 @dataclass(frozen=True)
@@ -41,21 +38,11 @@ class AggregateDraw:
         Public cap of counts, in rows.
     """
 
-    lambda_: float
-    kappa: float
-    tau: float
-    phi_min: float
-    count_cap: int
-
-    def to_dict(self) -> dict[str, object]:
-        """Return it as published; tau is a text, as JSON has no infinity."""
-        return {
-            "lambda": self.lambda_,
-            "kappa": self.kappa,
-            "tau": str(self.tau),
-            "phi_min": self.phi_min,
-            "count_cap": self.count_cap,
-        }
+    lambda_: Annotated[Number, Field(alias="lambda")]
+    kappa: Number
+    tau: AsText
+    phi_min: Number
+    count_cap: Whole
 
 
 @dataclass(frozen=True)
@@ -71,21 +58,18 @@ class ThresholdDraw:
         Public cap of counts, in rows.
     """
 
-    utility_at_least: float
-    tau: float
-    count_cap: int
-
-    def to_dict(self) -> dict[str, object]:
-        """Return it as published; tau is a text, as JSON has no infinity."""
-        return {
-            "kind": "threshold",
-            "utility_at_least": self.utility_at_least,
-            "tau": str(self.tau),
-            "count_cap": self.count_cap,
-        }
+    kind: Literal["threshold"] = field(default="threshold", init=False)
+    utility_at_least: Number
+    tau: AsText
+    count_cap: Whole
 
 
 Draw = AggregateDraw | ThresholdDraw
+
+
+def _objective(value: Any) -> str:
+    threshold = "kind" in value if isinstance(value, Mapping) else isinstance(value, ThresholdDraw)
+    return "threshold" if threshold else "aggregate"
 
 
 def draw_of(objective: AggregateObjective | ThresholdObjective, *, public_rows: int) -> Draw:
@@ -96,66 +80,28 @@ def draw_of(objective: AggregateObjective | ThresholdObjective, *, public_rows: 
     return AggregateDraw(objective.lambda_, objective.kappa, objective.tau, objective.phi_min, cap)
 
 
-def draw_from_dict(document: Mapping[str, Any]) -> Draw:
-    """Read what a draw prefers; see :func:`taken` for errors."""
-    tau, cap = taken(document, "tau", float), taken(document, "count_cap", whole)
-    if "kind" in document:
-        return ThresholdDraw(taken(document, "utility_at_least", number), tau, cap)
-    return AggregateDraw(
-        taken(document, "lambda", number),
-        taken(document, "kappa", number),
-        tau,
-        taken(document, "phi_min", number),
-        cap,
-    )
-
-
-# ---------------------------------------------------------------------------------------- parts of the modes
-
-
 @dataclass(frozen=True)
 class Choice:
     """Schemes drawn from public candidates.
 
     Attributes
     ----------
-    candidates : tuple of tuple of int
-    precision : tuple of Fraction
-        ``π`` of each, in [0, 1].
     epsilon : Decimal
         ε₀ of one pick.
     picks : int
         w.
     beyond : int
         ``t₀``: a scheme's score is π times the sum of its cells' rows beyond this.
+    candidates : tuple of tuple of int
+    precision : tuple of Fraction
+        ``π`` of each, in [0, 1].
     """
 
+    epsilon: Annotated[Exact, Field(alias="epsilon_choose")]
+    picks: Whole
+    beyond: Annotated[Whole, Field(alias="t0")]
     candidates: Schemes
     precision: tuple[Fraction, ...]
-    epsilon: Decimal
-    picks: int
-    beyond: int
-
-    def to_dict(self) -> dict[str, object]:
-        """Return it as published."""
-        return {
-            "epsilon_choose": str(self.epsilon),
-            "picks": self.picks,
-            "t0": self.beyond,
-            "candidates": level_lists(self.candidates),
-            "precision": [str(precision) for precision in self.precision],
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Choice:
-        """Read it from the parameters of a mechanism; see :func:`taken` for errors."""
-        return cls(
-            candidates=taken(document, "candidates", vectors),
-            precision=taken(document, "precision", lambda texts: tuple(Fraction(text) for text in texts)),
-            epsilon=taken(document, "epsilon_choose", exact),
-            picks=taken(document, "picks", whole),
-            beyond=taken(document, "t0", whole),
-        )
 
 
 @dataclass(frozen=True)
@@ -173,274 +119,133 @@ class ReusedSet:
     run_id: str
     sha256: str
 
-    def to_dict(self) -> dict[str, str]:
-        """Return it as published."""
-        return {"run_id": self.run_id, "sha256": self.sha256}
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> ReusedSet:
-        """Read it; see :func:`taken` for errors."""
-        return cls(taken(document, "run_id", str), taken(document, "sha256", str))
-
-
-def noise_from_dict(document: Mapping[str, Any]) -> Noise:
-    """Read the noise of an admission; Gaussian where none is named, as before there was another.
-
-    Raises
-    ------
-    InputError
-        See :func:`taken`.
-    """
+def _read_noise(document: Mapping[str, Any]) -> Noise:
+    """Read the noise of an admission; Gaussian if no noise is named."""
     threshold, select = taken(document, "T", whole), taken(document, "delta_select", number)
     if document.get("noise", "gaussian") == "laplace":
         return LaplaceAdmission(taken(document, "scale", Fraction), threshold, select)
     return Admission(taken(document, "sigma_squared", whole), threshold, taken(document, "delta_gauss", number), select)
 
 
-# -------------------------------------------------------------------------------------------------- the modes
+_Drawn = Annotated[
+    Annotated[AggregateDraw, Tag("aggregate")] | Annotated[ThresholdDraw, Tag("threshold")],
+    Field(alias="objective"),
+    Discriminator(_objective),
+]
+_Frequent = Annotated[Whole, Field(alias="t")]
+_Admission = Annotated[Noise, PlainValidator(_read_noise), PlainSerializer(lambda noise: noise.to_dict())]
+_NoParameter = Annotated[Schemes, Field(exclude=True)]
 
 
 @dataclass(frozen=True)
-class LocalSchemes:
-    """Cells of public schemes, admitted by noisy counts of the table.
+class ModeParameters(Stored):
+    """What all modes have.
 
     Attributes
     ----------
     epsilon : Decimal
-        ε₁ of the admission.
+        ε₁ of the admission; 0, as it was written, if the table is not counted for it.
     schemes : tuple of tuple of int
-        Level vectors; none as long as they are to be proposed.
-    frequent : int
-        ``t``: cells with a noisy count below it are not admitted.
-    draw : Draw
-    admission : Admission or LaplaceAdmission
-        Noise and least threshold.
-    """
-
-    name: ClassVar[str] = "local"
-
-    epsilon: Decimal
-    schemes: Schemes
-    frequent: int
-    draw: Draw
-    admission: Noise
-
-    @property
-    def w(self) -> int:
-        """Number of schemes."""
-        return len(self.schemes)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return it as published."""
-        return {
-            "schemes": level_lists(self.schemes),
-            "t": self.frequent,
-            "objective": self.draw.to_dict(),
-            **self.admission.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> LocalSchemes:
-        """Read it from the parameters of a mechanism; see :func:`taken` for errors."""
-        return cls(
-            epsilon=taken(document, "epsilon_admit", exact),
-            schemes=taken(document, "schemes", vectors),
-            frequent=taken(document, "t", whole),
-            draw=draw_from_dict(taken(document, "objective", dict)),
-            admission=noise_from_dict(document),
-        )
-
-
-@dataclass(frozen=True)
-class PeeledSchemes:
-    """Cells of schemes drawn from candidates, admitted by noisy counts of the table.
-
-    Attributes
-    ----------
-    epsilon : Decimal
-        ε₁ of the admission.
+        Level vectors; none as long as they are to be proposed or drawn. They are no parameter if they are drawn.
     choice : Choice
+        Of modes that draw their schemes.
     frequent : int
-        ``t``: cells with a noisy count below it are not admitted.
+        ``t``: cells with a noisy count, or fewer rows of the dictionary, below it are not admitted.
     draw : Draw
+        Of modes in which each record draws its generalization.
     admission : Admission or LaplaceAdmission
-        Noise and least threshold.
-    schemes : tuple of tuple of int
-        Level vectors once they are drawn; no parameter, as they are not fixed beforehand.
+        Noise and least threshold of modes that admit cells by noisy counts of the table.
+    cells : ReusedSet
+        That an earlier release admitted and published.
     """
 
-    name: ClassVar[str] = "local"
+    name: ClassVar[str]
 
-    epsilon: Decimal
-    choice: Choice
-    frequent: int
-    draw: Draw
-    admission: Noise
-    schemes: Schemes = field(default=(), compare=False)
-
-    @property
-    def w(self) -> int:
-        """Number of schemes."""
-        return self.choice.picks
-
-    def to_dict(self) -> dict[str, object]:
-        """Return it as published."""
-        return {
-            **self.choice.to_dict(),
-            "t": self.frequent,
-            "objective": self.draw.to_dict(),
-            **self.admission.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> PeeledSchemes:
-        """Read it from the parameters of a mechanism; see :func:`taken` for errors."""
-        return cls(
-            epsilon=taken(document, "epsilon_admit", exact),
-            choice=Choice.from_dict(document),
-            frequent=taken(document, "t", whole),
-            draw=draw_from_dict(taken(document, "objective", dict)),
-            admission=noise_from_dict(document),
-        )
+    epsilon: Annotated[Exact, Field(alias="epsilon_admit", exclude=True)]
 
 
 @dataclass(frozen=True)
-class ReusedCells:
-    """Cells that an earlier release admitted and published.
+class GivenSchemes(ModeParameters):
+    """Public schemes, among whose admitted cells each record draws."""
 
-    Attributes
-    ----------
-    epsilon : Decimal
-        0, as it was written.
-    schemes : tuple of tuple of int
-        Level vectors of the earlier release.
-    frequent : int
-        ``t`` of the earlier release.
-    draw : Draw
-    cells : ReusedSet
-    """
-
-    name: ClassVar[str] = "local"
-
-    epsilon: Decimal
     schemes: Schemes
-    frequent: int
-    draw: Draw
-    cells: ReusedSet
+    frequent: _Frequent
+    draw: _Drawn
 
     @property
     def w(self) -> int:
         """Number of schemes."""
         return len(self.schemes)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return it as published."""
-        return {
-            "schemes": level_lists(self.schemes),
-            "t": self.frequent,
-            "objective": self.draw.to_dict(),
-            "reuse": self.cells.to_dict(),
-        }
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> ReusedCells:
-        """Read it from the parameters of a mechanism; see :func:`taken` for errors."""
-        return cls(
-            epsilon=taken(document, "epsilon_admit", exact),
-            schemes=taken(document, "schemes", vectors),
-            frequent=taken(document, "t", whole),
-            draw=draw_from_dict(taken(document, "objective", dict)),
-            cells=ReusedSet.from_dict(taken(document, "reuse", dict)),
-        )
+@dataclass(frozen=True)
+class LocalSchemes(GivenSchemes):
+    """Cells of public schemes, admitted by noisy counts of the table."""
+
+    name: ClassVar[str] = "local"
+    inline: ClassVar[tuple[str, ...]] = ("admission",)
+
+    admission: _Admission
 
 
 @dataclass(frozen=True)
-class PublicCells:
-    """Cells of public schemes that are frequent in a public dictionary.
+class ReusedCells(GivenSchemes):
+    """Cells that an earlier release admitted and published."""
 
-    Attributes
-    ----------
-    epsilon : Decimal
-        0, as it was written.
-    schemes : tuple of tuple of int
-        Level vectors; none as long as they are to be proposed.
-    frequent : int
-        ``t``: cells with fewer rows of the dictionary are not admissible.
-    draw : Draw
-    """
+    name: ClassVar[str] = "local"
+
+    cells: Annotated[ReusedSet, Field(alias="reuse")]
+
+
+@dataclass(frozen=True)
+class PublicCells(GivenSchemes):
+    """Cells of public schemes that are frequent in a public dictionary."""
 
     name: ClassVar[str] = "public-dictionary"
 
-    epsilon: Decimal
-    schemes: Schemes
-    frequent: int
-    draw: Draw
-
-    @property
-    def w(self) -> int:
-        """Number of schemes."""
-        return len(self.schemes)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return it as published."""
-        return {"schemes": level_lists(self.schemes), "t": self.frequent, "objective": self.draw.to_dict()}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> PublicCells:
-        """Read it from the parameters of a mechanism; see :func:`taken` for errors."""
-        return cls(
-            epsilon=taken(document, "epsilon_admit", exact),
-            schemes=taken(document, "schemes", vectors),
-            frequent=taken(document, "t", whole),
-            draw=draw_from_dict(taken(document, "objective", dict)),
-        )
-
 
 @dataclass(frozen=True)
-class OneScheme:
-    """One scheme for all records, drawn from candidates; nothing is admitted.
+class ChosenSchemes(ModeParameters):
+    """Schemes that are drawn from candidates."""
 
-    Attributes
-    ----------
-    epsilon : Decimal
-        0, as it was written.
-    choice : Choice
-    schemes : tuple of tuple of int
-        The level vector once it is drawn; no parameter, as it is not fixed beforehand.
-    """
+    inline: ClassVar[tuple[str, ...]] = ("choice",)
 
-    name: ClassVar[str] = "global"
-
-    epsilon: Decimal
     choice: Choice
-    schemes: Schemes = field(default=(), compare=False)
 
     @property
     def w(self) -> int:
         """Number of schemes."""
         return self.choice.picks
 
-    def to_dict(self) -> dict[str, object]:
-        """Return it as published."""
-        return self.choice.to_dict()
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> OneScheme:
-        """Read it from the parameters of a mechanism; see :func:`taken` for errors."""
-        return cls(taken(document, "epsilon_admit", exact), Choice.from_dict(document))
+@dataclass(frozen=True)
+class PeeledSchemes(ChosenSchemes):
+    """Cells of schemes drawn from candidates, admitted by noisy counts of the table."""
+
+    name: ClassVar[str] = "local"
+    inline: ClassVar[tuple[str, ...]] = ("choice", "admission")
+
+    frequent: _Frequent
+    draw: _Drawn
+    admission: _Admission
+    schemes: _NoParameter = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
+class OneScheme(ChosenSchemes):
+    """One scheme for all records, drawn from candidates; no cell is admitted."""
+
+    name: ClassVar[str] = "global"
+
+    schemes: _NoParameter = field(default=(), compare=False)
 
 
 Mode = LocalSchemes | PeeledSchemes | ReusedCells | PublicCells | OneScheme
-Drawing = LocalSchemes | PeeledSchemes | ReusedCells | PublicCells
-"""Modes in which each record draws its generalization."""
-Choosing = PeeledSchemes | OneScheme
-"""Modes that draw their schemes from candidates."""
-Noisy = LocalSchemes | PeeledSchemes
-"""Modes that admit cells by noisy counts."""
 
 
 def mode_from_dict(document: Mapping[str, Any]) -> Mode:
-    """Read the mode from the parameters of a mechanism; see :func:`taken` for errors."""
+    """Read the mode from the parameters of a mechanism; see :meth:`Stored.from_dict` for errors."""
     name = taken(document, "mode", str)
     if name == "local":
         of_local = ReusedCells if "reuse" in document else PeeledSchemes if "picks" in document else LocalSchemes

@@ -1,14 +1,18 @@
-"""Parameters as a manifest and the ledger hold them: read by key, and refused by the key that is wrong."""
+"""Parameters that a manifest and the ledger hold, written and read by the types of their fields."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
+
+from pydantic import BeforeValidator, PlainSerializer, Strict, TypeAdapter, ValidationError
 
 from privrisk_spark.errors import InputError
 
 T = TypeVar("T")
+
+_UNREADABLE = "The parameters of a release are not those of a mechanism: '{}' cannot be read."
 
 
 def taken(document: Mapping[str, Any], key: str, of: Callable[[Any], T]) -> T:
@@ -24,14 +28,17 @@ def taken(document: Mapping[str, Any], key: str, of: Callable[[Any], T]) -> T:
     try:
         return of(document[key])
     except (KeyError, ValueError, TypeError, ArithmeticError, AttributeError):
-        raise InputError(f"The parameters of a release are not those of a mechanism: '{key}' cannot be read.") from None
+        raise InputError(_UNREADABLE.format(key)) from None
 
 
 def exact(value: Any) -> Decimal:
     """Read an exact amount."""
     if not isinstance(value, str):
-        raise TypeError
-    return Decimal(value)
+        raise ValueError("must be a text")
+    try:
+        return Decimal(value)
+    except ArithmeticError as error:
+        raise ValueError("must be a number") from error
 
 
 def whole(value: Any) -> int:
@@ -48,11 +55,58 @@ def number(value: Any) -> float:
     return float(value)
 
 
-def vectors(value: Any) -> tuple[tuple[int, ...], ...]:
-    """Read level vectors."""
-    return tuple(tuple(whole(level) for level in vector) for vector in value)
+Whole = Annotated[int, Strict()]
+Number = Annotated[float, Strict()]
+Exact = Annotated[Decimal, BeforeValidator(exact)]
+AsText = Annotated[float, PlainSerializer(str)]
+"""A number that may be infinite; JSON has no infinity."""
+Vectors = tuple[tuple[Whole, ...], ...]
 
 
-def level_lists(schemes: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return level vectors for JSON."""
-    return [list(scheme) for scheme in schemes]
+class Stored:
+    """The base of frozen dataclasses that a manifest and the ledger hold, each field by its alias.
+
+    Attributes
+    ----------
+    inline : tuple of str
+        Keys of parts whose fields are in the mapping itself.
+    """
+
+    inline: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as published; the order of the keys is that of the fields."""
+        document = _adapter(type(self)).dump_python(self, mode="json", by_alias=True)
+        parts = ((value if key in self.inline else {key: value}) for key, value in document.items())
+        return {key: value for part in parts for key, value in part.items()}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read it; further keys are ignored.
+
+        Raises
+        ------
+        InputError
+            If a key is missing or wrong; names the key.
+        """
+        try:
+            found: Self = _adapter(cls).validate_python({**document, **dict.fromkeys(cls.inline, document)})
+        except ValidationError as error:
+            first = error.errors()[0]
+            if first["type"] == "missing":
+                raise InputError(f"The parameters of a release lack '{first['loc'][-1]}'.") from None
+            if isinstance(cause := first.get("ctx", {}).get("error"), InputError):
+                raise cause from None
+            # Locations also hold tags of variants, positions in lists and names of parts that are inline.
+            key = [part for part in first["loc"] if part in document][-1]
+            raise InputError(_UNREADABLE.format(key)) from None
+        return found
+
+
+_ADAPTERS: dict[type[Stored], TypeAdapter[Any]] = {}
+
+
+def _adapter(of: type[Stored]) -> TypeAdapter[Any]:
+    if of not in _ADAPTERS:
+        _ADAPTERS[of] = TypeAdapter(of)
+    return _ADAPTERS[of]
