@@ -15,7 +15,6 @@ from typing import Any
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.planning.reuse import fingerprint
 from privrisk_spark.policy.policy import Lineage, Policy
 from privrisk_spark.runs.keystore import history_key
 from privrisk_spark.runs.sealing import release_digest
@@ -277,7 +276,7 @@ def hierarchy_digests(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> d
     hierarchies : mapping of quasi-identifier to Hierarchy
     """
     return {
-        name: fingerprint(hierarchy)
+        name: hierarchy.fingerprint
         if hierarchy.public
         else hashlib.sha256(policy.quasi_identifiers[name].hierarchy.model_dump_json().encode()).hexdigest()
         for name, hierarchy in hierarchies.items()

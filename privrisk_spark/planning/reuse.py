@@ -7,7 +7,6 @@ charged to the lineage; a set in another numbering of nodes would mean other cel
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -151,7 +150,7 @@ class Reused:
             yield Fault("columns", f"must have the quasi-identifiers {', '.join(names)} in that order, {of}")
         elif hierarchies is not None:
             for name, known in self.columns:
-                if fingerprint(hierarchies[name]) != known:
+                if hierarchies[name].fingerprint != known:
                     yield Fault(f"columns.{name}.hierarchy", f"must be the same hierarchy {of}; it is another")
         dp = policy.guarantee
         assert isinstance(dp, ReusingDp)
@@ -216,13 +215,8 @@ def published_cells(
         "sha256": digest,
         "lineage": policy.ledger.lineage,
         "schemes": [list(scheme) for scheme in schemes],
-        "columns": [[name, fingerprint(hierarchy)] for name, hierarchy in hierarchies.items()],
+        "columns": [[name, hierarchy.fingerprint] for name, hierarchy in hierarchies.items()],
     }
-
-
-def fingerprint(hierarchy: Hierarchy) -> str:
-    """SHA-256 of a hierarchy's labels and parents, hex: equal exactly for equal nodes with equal numbers."""
-    return hashlib.sha256(json.dumps([hierarchy.labels, hierarchy.parent.tolist()]).encode()).hexdigest()
 
 
 def _refused(rule: str) -> ConfigError:

@@ -7,8 +7,6 @@ from typing import Any
 
 from privrisk_spark.errors import listing
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.planning.assessment import carried
-from privrisk_spark.planning.attacks import attack_of, beyond, by_splink, in_words
 from privrisk_spark.planning.counting import PlanChoice, explained
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.disclosure import greatest_utility
@@ -52,6 +50,8 @@ def attack_explanation(policy: Policy, known: Mapping[str, Hierarchy], *, releas
     release : str
         Title of the protected table.
     """
+    from privrisk_spark.planning.attacks import attack_of, beyond, by_splink, in_words
+
     asked = attack_of(policy)
     lines = [f"attacked: {release}", f"tried, where they can be: {', '.join(asked.tried)}"]
     for name, how in in_words(policy).items():
@@ -112,6 +112,8 @@ def assessment_explanation(
     release : str or None
         Title of the release the table is held against.
     """
+    from privrisk_spark.planning.assessment import carried
+
     assess = policy.assess
     lines = [
         f"{name}: {h.n_leaves:,} leaves, {h.height + 1} levels ({', '.join(h.level_names)})"

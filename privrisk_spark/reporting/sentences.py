@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.counting import PlanChoice
 from privrisk_spark.planning.decisions.registry import decision_of
-from privrisk_spark.planning.mechanism import Mechanism
-from privrisk_spark.planning.modes import OneScheme, ReusedCells
 from privrisk_spark.policy.policy import Policy
 
 
@@ -32,42 +30,3 @@ def decision_sentence(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> s
     asked = decision.objective(risk=f"model-{policy.risk.model} risk{over.get(policy.dictionary.kind, '')}")
     choice = decision.choice(hierarchies)
     return f"Chose each record's disclosure by '{choice.method}' ({choice.reason}): {asked}." + decision.remarks()
-
-
-def choice_sentence(plan: Mechanism) -> str:
-    """What choosing the schemes of a differentially private release did, in words."""
-    assert plan.choice is not None
-    picks = "one scheme" if plan.choice.picks == 1 else f"{plan.choice.picks} schemes, one after the other,"
-    return (
-        f"Drew {picks} of {len(plan.choice.candidates)} public candidates by the exponential mechanism with epsilon "
-        f"{plan.choice.epsilon} a pick; the score is a scheme's precision times the rows of its cells beyond "
-        f"t0 = {plan.choice.beyond}."
-    )
-
-
-def admission_sentence(plan: Mechanism) -> str:
-    """What the admission of a differentially private release did, in words."""
-    if isinstance(plan.mode, ReusedCells):
-        return (
-            f"Took the cells that the run '{plan.mode.cells.run_id}' admitted and released; no row was counted for it."
-        )
-    if plan.admission is None:
-        return f"Counted the public dictionary; cells with at least t = {plan.frequent} rows are admissible."
-    kind = "public" if plan.choice is None else "chosen"
-    return (
-        f"Admitted the cells of {plan.mode.w} {kind} schemes whose count plus {plan.admission.noise} reaches "
-        f"t = {plan.frequent}."
-    )
-
-
-def recoding_sentence(plan: Mechanism) -> str:
-    """What recoding and sampling of a differentially private release did, in words."""
-    if isinstance(plan.mode, OneScheme):
-        return (
-            "Recoded every record by the chosen scheme, and kept each with probability "
-            f"{plan.keep_numerator}/2^32, by a keyed function of the record."
-        )
-    return (
-        "Drew each record's generalization among the admitted ones by the exponential objective, and kept each "
-        f"record with probability {plan.keep_numerator}/2^32, both by keyed functions of the record."
-    )

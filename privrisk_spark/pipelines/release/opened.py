@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,10 +17,8 @@ from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.builders import is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
-from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.counting import PlanChoice, plan_of
 from privrisk_spark.planning.dictionaries import axes, true_dictionary
-from privrisk_spark.planning.mechanism import Mechanism
 from privrisk_spark.policy.dictionaries import DictionaryTable
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import explanation
@@ -258,7 +257,7 @@ def choose_plans(run: Run, opened: Opened) -> Opened:
     return replace(opened, choices=choices)
 
 
-def announce_plan(run: Run, opened: Opened, plan: Mechanism | AsPublished | None = None) -> None:
+def announce_plan(run: Run, opened: Opened, plan: Any = None) -> None:
     """Tell who asked what the run will do."""
     if run.announce is not None:
         run.announce(explanation(run.policy, opened.hierarchies, opened.choices, plan))

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from privrisk_spark.planning.mechanism import Mechanism
-from privrisk_spark.planning.modes import OneScheme
+from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR, Mechanism
+from privrisk_spark.planning.modes import OneScheme, ReusedCells
 from privrisk_spark.planning.proposals import scheme_table
 from privrisk_spark.policy.policy import Accounting, Policy
 from privrisk_spark.reporting.models.texts import Hierarchies, ModelTexts, name_lines
@@ -94,6 +94,56 @@ def dp_guarantee(plan: Mechanism, bound_by: Accounting = "basic") -> Guarantee:
         }
     parameters |= accounting.further_guarantees(plan.epsilon, plan.delta)
     return Guarantee("dp", plan.statement, "proved", parameters)
+
+
+def choice_sentence(plan: Mechanism) -> str:
+    """What choosing the schemes of a differentially private release did, in words."""
+    assert plan.choice is not None
+    picks = "one scheme" if plan.choice.picks == 1 else f"{plan.choice.picks} schemes, one after the other,"
+    return (
+        f"Drew {picks} of {len(plan.choice.candidates)} public candidates by the exponential mechanism with epsilon "
+        f"{plan.choice.epsilon} a pick; the score is a scheme's precision times the rows of its cells beyond "
+        f"t0 = {plan.choice.beyond}."
+    )
+
+
+def admission_sentence(plan: Mechanism) -> str:
+    """What the admission of a differentially private release did, in words."""
+    if isinstance(plan.mode, ReusedCells):
+        return (
+            f"Took the cells that the run '{plan.mode.cells.run_id}' admitted and released; no row was counted for it."
+        )
+    if plan.admission is None:
+        return f"Counted the public dictionary; cells with at least t = {plan.frequent} rows are admissible."
+    kind = "public" if plan.choice is None else "chosen"
+    return (
+        f"Admitted the cells of {plan.mode.w} {kind} schemes whose count plus {plan.admission.noise} reaches "
+        f"t = {plan.frequent}."
+    )
+
+
+def recoding_sentence(plan: Mechanism) -> str:
+    """What recoding and sampling of a differentially private release did, in words."""
+    if isinstance(plan.mode, OneScheme):
+        return (
+            "Recoded every record by the chosen scheme, and kept each with probability "
+            f"{plan.keep_numerator}/2^32, by a keyed function of the record."
+        )
+    return (
+        "Drew each record's generalization among the admitted ones by the exponential objective, and kept each "
+        f"record with probability {plan.keep_numerator}/2^32, both by keyed functions of the record."
+    )
+
+
+def row_needs(plan: Mechanism) -> dict[str, str | int | float]:
+    """Return how many rows a cell needs to be released, for both reports."""
+    half, almost = plan.survival
+    return {f"rows a cell needs to be released with probability {p} %": rows for p, rows in ((50, half), (99, almost))}
+
+
+def row_weight(plan: Mechanism) -> dict[str, str | int | float]:
+    """Return how many rows a released one stands for, for the public report."""
+    return {"weight of a released row": f"{KEEP_DENOMINATOR / plan.keep_numerator:.6g}"}
 
 
 TEXTS = PrivateTexts()
