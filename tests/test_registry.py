@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,3 +129,20 @@ def test_find_unused_keys_default_values_yield_no_error() -> None:
     same = [("counting.plan", "auto"), ("checks", {"row_count": {"at_least": 1}}), ("linkage", None)]
     assert not list(find_unused_keys(parse(changed(DP, *same))))
     assert not list(find_unused_keys(parse(RISK)))
+
+
+def test_a_release_by_risk_imports_no_other_models_job_rules_plan_or_texts() -> None:
+    others = {
+        entry.partition(":")[0]
+        for kind in MODELS.keys() - {"risk"}
+        for entry in (MODELS[kind].job, MODELS[kind].texts, MODELS[kind].rules, MODELS[kind].plan)
+        if entry not in (None, MODELS["risk"].job)
+    }
+    assert len(others) > 8
+    program = (
+        "import sys, privrisk_spark.pipelines.release.run\n"
+        "from privrisk_spark.registry import MODELS, load\n"
+        "load(MODELS['risk'].job), load(MODELS['risk'].texts)\n"
+        f"print(sorted(set(sys.modules) & { ({f'privrisk_spark.{name}' for name in others})!r}))\n"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True, cwd=PACKAGE.parent) == "[]\n"

@@ -21,7 +21,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, PlainSerializer, PlainValidator
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -40,7 +42,7 @@ from privrisk_spark.planning.modes import (
     Schemes,
     mode_from_dict,
 )
-from privrisk_spark.planning.stored import exact, number, taken, whole
+from privrisk_spark.planning.stored import Stored, exact, number, taken, whole
 from privrisk_spark.policy.policy import Policy
 
 KEEP_DENOMINATOR = 2**32
@@ -231,8 +233,14 @@ def _keep_numerator(text: str) -> int:
     return int(numerator)
 
 
+def _read_mechanism(document: object) -> Mechanism:
+    if not isinstance(document, Mapping):
+        raise ValueError("must be a mapping")
+    return Mechanism.from_dict(document)
+
+
 @dataclass(frozen=True)
-class StoredMechanism:
+class StoredMechanism(Stored):
     """What the ledger keeps of a run's mechanism: by it a retry is told from another release.
 
     Attributes
@@ -244,28 +252,14 @@ class StoredMechanism:
         Of the program.
     """
 
-    mechanism: Mechanism
+    mechanism: Annotated[
+        Mechanism,
+        Field(alias="parameters"),
+        PlainValidator(_read_mechanism),
+        PlainSerializer(lambda mechanism: mechanism.to_dict()),
+    ]
     digest: str
     version: str
-
-    def to_dict(self) -> dict[str, object]:
-        """Return it for JSON."""
-        return {"parameters": self.mechanism.to_dict(), "digest": self.digest, "version": self.version}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> StoredMechanism:
-        """Read it.
-
-        Raises
-        ------
-        InputError
-            If a key is missing or wrong; names the key.
-        """
-        return cls(
-            Mechanism.from_dict(taken(document, "parameters", dict)),
-            taken(document, "digest", str),
-            taken(document, "version", str),
-        )
 
     @classmethod
     def of_run(cls, mechanism: str) -> StoredMechanism:

@@ -89,6 +89,7 @@ class Stored:
         InputError
             If a key is missing or wrong; names the key.
         """
+        document = document if isinstance(document, Mapping) else {}
         try:
             found: Self = _adapter(cls).validate_python({**document, **dict.fromkeys(cls.inline, document)})
         except ValidationError as error:
