@@ -212,7 +212,7 @@ def test_a_run_id_covers_one_snapshot(
         ),
         ("columns.age.unknown=error", "columns.age.unknown: 'error' is not available when guarantee.kind is 'dp'"),
         ("guarantee.schemes=[[0, 9, 0, 0, 0, 0, 0, 0, 0]]", "level 9 of 'age' exceeds the height 4"),
-        ("checks.max_mean_risk=0.5", "checks.max_mean_risk: would read exact data"),
+        ("checks.max_mean_risk=0.5", "checks.max_mean_risk: is not used when guarantee.kind is 'dp'"),
         ("table.options.multiLine=true", "table.options.multiLine: is refused under dp"),
         ("counting.plan=dense", "counting.plan: is not used when guarantee.kind is 'dp'"),
         ("table.format=json", "table.format: 'json' is refused under dp"),
