@@ -58,17 +58,7 @@ class Verdict:
         return {
             "events": self.events,
             "broken": self.broken,
-            "findings": [
-                {
-                    "kind": finding.kind,
-                    "lineage": finding.lineage,
-                    "run_id": finding.run_id,
-                    "place": finding.place,
-                    "what": finding.what,
-                    "contradicts": finding.contradicts,
-                }
-                for finding in self.findings
-            ],
+            "findings": [asdict(finding) | {"contradicts": finding.contradicts} for finding in self.findings],
             "looked": [asdict(one) for one in self.looked],
         }
 

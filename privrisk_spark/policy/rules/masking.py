@@ -19,7 +19,7 @@ def refuse_other_kinds(policy: Policy) -> None:
     ConfigError
         If ``guarantee.kind`` is another one.
     """
-    if not isinstance(policy.guarantee, MaskedGuarantee):
+    if policy.guarantee.generalizes:
         rule = f"must be 'masked' to mask a table; use privrisk release. Got '{policy.guarantee.kind}'"
         raise ConfigError([Fault("guarantee.kind", rule, guide="masked")])
 
