@@ -1,10 +1,65 @@
-"""The extensions: which package adds which section of the policy and which job. Each is loaded when it is used."""
+"""What is loaded on demand: the modules of each privacy model by ``guarantee.kind``, and the extensions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Final, NamedTuple
+
+
+class Entries(NamedTuple):
+    """Objects of one privacy model, each as ``module:name`` below the package.
+
+    These are the type of the guarantee in a policy, the job that releases a table, the texts of its reports, the rules
+    that take several keys together, and the function that plans what is drawn.
+    """
+
+    policy: str
+    job: str
+    texts: str
+    rules: str | None = None
+    plan: str | None = None
+
+
+_BY_RISK = "pipelines.release.by_risk:release_by_risk"
+
+MODELS: Final[Mapping[str, Entries]] = {
+    "risk": Entries("policy.guarantees:RiskGuarantee", _BY_RISK, "reporting.models.risk:TEXTS"),
+    "k-anonymity": Entries(
+        "policy.anonymity:KAnonymityGuarantee",
+        _BY_RISK,
+        "reporting.models.anonymity:TEXTS",
+        rules="policy.rules.anonymity:find_anonymity_faults",
+    ),
+    "masked": Entries(
+        "policy.masking:MaskedGuarantee",
+        "pipelines.release.masked:release_masked",
+        "reporting.models.masked:TEXTS",
+        rules="policy.rules.masking:find_masking_faults",
+    ),
+    "dp": Entries(
+        "policy.private:DpGuarantee",
+        "pipelines.release.private:release_privately",
+        "reporting.models.private:TEXTS",
+        rules="policy.rules.private:find_private_faults",
+        plan="planning.calibration:mechanism",
+    ),
+    "as-published": Entries(
+        "policy.as_published:AsPublishedGuarantee",
+        "pipelines.release.as_published:release_as_published",
+        "reporting.models.as_published:TEXTS",
+        rules="policy.rules.as_published:find_as_published_faults",
+        plan="planning.as_published:as_published",
+    ),
+}
+"""The entries of each ``guarantee.kind``."""
+
+
+def load(entry: str) -> Any:
+    """Import the module of an entry and return the object it names."""
+    module, _, name = entry.partition(":")
+    return getattr(import_module(f"privrisk_spark.{module}"), name)
 
 
 @dataclass(frozen=True)
@@ -35,7 +90,7 @@ class Extension:
         ----------
         module, name : str
         """
-        return getattr(import_module(f"privrisk_spark.extensions.{self.package}.{module}"), name)
+        return load(f"extensions.{self.package}.{module}:{name}")
 
 
 EXTENSIONS = (

@@ -203,7 +203,7 @@ def settle_run(policy: written.Policy, run_id: str | None, date: dt.date | None,
     """
     day = policy.run.date or date or dt.datetime.now(dt.UTC).date()
     if run_id is None:
-        new = given and policy.guarantee.kind != "dp" and policy.history is None
+        new = given and not policy.guarantee.private and policy.history is None
         run_id = policy.run_id(day) + (f"-{uuid.uuid4().hex[:8]}" if new else "")
     return reading.check_run_id(run_id), day
 

@@ -79,9 +79,9 @@ def _release_day(common: CommonOptions, *, dry_run: bool, explain: bool, told: P
     echo(f"  data      {done.data_at}")
     echo(f"  report    {done.place}/report.html")
     echo(f"  vault     {done.vault} (never publish: exact risks, decisions, full report)")
-    if policy.guarantee.kind == "masked":
+    if not policy.guarantee.generalizes:
         echo(f"  {done.manifest['guarantee']['statement']}")
-    if policy.guarantee.kind == "k-anonymity":
+    if policy.guarantee.recodes:
         echo(f"  levels    {_levels(done.manifest)}")
         suppressed = next(check["observed"] for check in done.manifest["checks"] if check["name"] == "suppressed rows")
         echo(f"  suppressed rows: {suppressed:,}")

@@ -17,6 +17,8 @@ Sources: Lebanon, Scannapieco, Fouad and Bertino, PSD 2006 (LSFB06), section 2.1
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -203,6 +205,11 @@ class Hierarchy:
         parent = final[np.concatenate([np.array(leaf_parent), np.array(inner_parent)[order]])]
         labels = (*leaf_label, *(inner_label[node] for node in order.tolist()))
         return cls(attribute, labels, parent.astype(np.int32), n_leaves, public, steps, numbers)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of labels and parents, hex: equal exactly for equal nodes with equal numbers."""
+        return hashlib.sha256(json.dumps([self.labels, self.parent.tolist()]).encode()).hexdigest()
 
     @property
     def n_nodes(self) -> int:

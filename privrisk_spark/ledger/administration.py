@@ -172,7 +172,7 @@ def move(policy: Policy, *, reason: str, beside: Sequence[str] = ()) -> str:
         As `Ledger.move`.
     """
     ledger, table = ledger_of(policy), table_identity(policy)
-    unit = table.unit if policy.guarantee.kind == "dp" else None
+    unit = table.unit if policy.guarantee.private else None
     claim_vault_of_ledger(policy)
     Ledger(ledger.url).move(
         lineage=ledger.lineage,

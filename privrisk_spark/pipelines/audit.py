@@ -96,7 +96,7 @@ def check_output(policy: Policy, output: str) -> ResultPlace:
     ConfigError, InputError
         If the policy claims no differential privacy, or the directory is no place for the files.
     """
-    if policy.guarantee.kind != "dp":
+    if not policy.guarantee.private:
         raise InputError(
             "guarantee.kind: an audit refutes claims of differential privacy, and the policy makes none; name one of "
             "the kind 'dp'."

@@ -66,7 +66,7 @@ def withdraw(policy: Policy, run_id: str, *, reason: str, today: dt.date) -> Wit
         stone = place.output.withdraw(run_id, today)
         assert stone is not None
         place.vault.forget(place.slug)
-        lineage = None if policy.guarantee.kind != "dp" or policy.ledger is None else policy.ledger.lineage
+        lineage = None if not policy.guarantee.private or policy.ledger is None else policy.ledger.lineage
         destroy_key(place.vault.keys, run_id, lineage=None if lineage is None else lineage_name(lineage))
         status = read_status(place.vault.status, run_id)
         others = status.get("phase") == "published" and status.get("message") != f"release at {place.target}"
@@ -94,7 +94,7 @@ def _tell_ledger(policy: Policy, place: Workplace, reason: str) -> Reservation |
         return None
     ledger, lineage = Ledger(policy.ledger.url), policy.ledger.lineage
     known = {run.run_id: run.state for run in ledger.balance(lineage).runs}
-    if policy.guarantee.kind != "dp" and place.run_id not in known:
+    if not policy.guarantee.private and place.run_id not in known:
         return None  # released before the policy named a ledger
     if known.get(place.run_id) == "void":
         return None  # closed already: the ledger has no release of it to take back

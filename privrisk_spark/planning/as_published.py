@@ -25,7 +25,6 @@ from privrisk_spark.policy.as_published import (
     WalkAsPublished,
 )
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.policy.rules.as_published import GUIDE
 from privrisk_spark.results.release import Guarantee
 
 MOST_ELEMENTS = 2**16
@@ -34,8 +33,17 @@ MOST_ELEMENTS = 2**16
 
 _OF_ALL = {"epsilon": "epsilon claimed there", "beta": "beta (a row is not sampled)", "theta0": "theta0"}
 _OF_AGGREGATE = {"lambda": "lambda", "kappa": "kappa", "phi_l": "phi_l"}
-_OF_THRESHOLD = {"phi_u": "phi_u", "utility_at_least": "utility_at_least"}
-_OF_WALK = {"phi_u": "phi_u", "layer_width": "epsilon'' of the layers", "sigma": "sigma"}
+_OF: dict[type[Any], dict[str, str]] = {
+    AggregateAsPublished: _OF_AGGREGATE,
+    ThresholdAsPublished: {"phi_u": "phi_u", "utility_at_least": "utility_at_least"},
+    WalkAsPublished: {
+        **_OF_AGGREGATE,
+        "phi_u": "phi_u",
+        "steps": "steps of the walk",
+        "layer_width": "epsilon'' of the layers",
+        "sigma": "sigma",
+    },
+}
 """Keys of the policy, and how a manifest names them."""
 
 
@@ -84,35 +92,24 @@ class AsPublished:
 
     def to_dict(self) -> dict[str, object]:
         """Everything that determines the law of the release given the table, in the notation of F12."""
-        asked = self.policy
-        result: dict[str, object] = {
-            "accept_unproven": asked.accept_unproven,
-            "source": "F12 (Fouad, thesis, 2012), section 6.4",
-            "algorithm": asked.algorithm,
+        asked = self.policy.model_dump(by_alias=True)
+        walks = isinstance(self.policy, WalkAsPublished)
+        return {
+            "accept_unproven": self.policy.accept_unproven,
+            "source": f"F12 (Fouad, thesis, 2012), section {'6.5' if walks else '6.4'}",
+            "algorithm": self.policy.algorithm,
             "version": self.version,
-            "epsilon claimed there": asked.epsilon,
-            "beta (a row is not sampled)": asked.beta,
-            "theta0": asked.theta0,
+            **{written: asked[key] for key, written in _OF_ALL.items()},
             "eta(k)": self.eta,
             "epsilon' of the draw": self.epsilon_drawing,
-            "reading": "the draw is renormalized over the t-frequent elements; Φ is cut at its bound",
+            "reading": (
+                "layers go from phi_l to phi_u, and a point whose Φ lies in none is not drawn; a row whose layer is "
+                "empty is left out; rounding is drawn given that it is frequent enough"
+                if walks
+                else "the draw is renormalized over the t-frequent elements; Φ is cut at its bound"
+            ),
+            **{written: asked[key] for key, written in _OF[type(self.policy)].items()},
         }
-        if isinstance(asked, WalkAsPublished):
-            return result | {
-                "source": "F12 (Fouad, thesis, 2012), section 6.5",
-                "reading": "layers go from phi_l to phi_u, and a point whose Φ lies in none is not drawn; a row whose "
-                "layer is empty is left out; rounding is drawn given that it is frequent enough",
-                "lambda": asked.lambda_,
-                "kappa": asked.kappa,
-                "phi_l": asked.phi_l,
-                "phi_u": asked.phi_u,
-                "steps of the walk": asked.steps,
-                "epsilon'' of the layers": asked.layer_width,
-                "sigma": asked.sigma,
-            }
-        if isinstance(asked, AggregateAsPublished):
-            return result | {"lambda": asked.lambda_, "kappa": asked.kappa, "phi_l": asked.phi_l}
-        return result | {"phi_u": asked.phi_u, "utility_at_least": asked.utility_at_least}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> AsPublished:
@@ -123,19 +120,17 @@ class AsPublished:
         InputError
             If one is missing or cannot be read; names the key.
         """
-        asked: dict[str, Any] = {key: taken(document, written, number) for key, written in _OF_ALL.items()}
-        asked |= {"kind": "as-published", "accept_unproven": taken(document, "accept_unproven", bool)}
-        policy: AnyAsPublished
-        if taken(document, "algorithm", whole) == 7:
-            of_walk = {key: taken(document, written, number) for key, written in (_OF_AGGREGATE | _OF_WALK).items()}
-            steps = taken(document, "steps of the walk", whole)
-            policy = WalkAsPublished.model_validate({**asked, **of_walk, "algorithm": 7, "steps": steps})
-        elif taken(document, "version", str) == "aggregate":
-            of_aggregate = {key: taken(document, written, number) for key, written in _OF_AGGREGATE.items()}
-            policy = AggregateAsPublished.model_validate({**asked, **of_aggregate, "algorithm": 6})
-        else:
-            of_threshold = {key: taken(document, written, number) for key, written in _OF_THRESHOLD.items()}
-            policy = ThresholdAsPublished.model_validate({**asked, **of_threshold, "algorithm": 6})
+        algorithm = taken(document, "algorithm", whole)
+        variant: type[AnyAsPublished] = WalkAsPublished
+        if algorithm != 7:
+            aggregate = taken(document, "version", str) == "aggregate"
+            variant = AggregateAsPublished if aggregate else ThresholdAsPublished
+        keys = (_OF_ALL | _OF[variant]).items()
+        asked = {key: taken(document, written, whole if key == "steps" else number) for key, written in keys}
+        accepted = taken(document, "accept_unproven", bool)
+        policy = variant.model_validate(
+            {**asked, "kind": "as-published", "accept_unproven": accepted, "algorithm": algorithm}
+        )
         return cls(policy, taken(document, "eta(k)", number), taken(document, "epsilon' of the draw", number))
 
     def digest(self, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> str:
@@ -184,7 +179,7 @@ def as_published(policy: Policy, hierarchies: Mapping[str, Hierarchy] | None = N
             "guarantee.algorithm",
             f"{asked.algorithm} weighs every element of a record's lattice, which may have {MOST_ELEMENTS:,} at most; "
             f"these hierarchies give up to {nodes:,}. Use coarser ones, or fewer quasi-identifiers",
-            guide=GUIDE,
+            guide=asked.guide,
         )
         raise ConfigError([fault])
     eta = asked.phi_u if isinstance(asked, ThresholdAsPublished) else eta_of_aggregate(asked.lambda_, asked.phi_l)

@@ -8,7 +8,7 @@ from typing import Any
 from privrisk_spark.errors import InputError
 from privrisk_spark.policy.assessment import Detection, Population
 from privrisk_spark.policy.dictionaries import SelfDictionary, TableDictionary
-from privrisk_spark.policy.guarantees import RiskGuarantee
+from privrisk_spark.policy.guarantees import RiskGuarantee, model_of
 from privrisk_spark.policy.policy import Insensitive, Policy, RiskPolicy, WeightColumn
 from privrisk_spark.policy.policy import Sensitive as SensitiveColumn
 from privrisk_spark.results.assessment import Assumption
@@ -38,7 +38,7 @@ def narrowed(policy: Policy) -> Policy:
     population = policy.assess.population
     dictionary = SelfDictionary(consistency="compatible") if population is None else population_dictionary(population)
     # Numbers that are masked are read again as values, and their quasi-identifiers have no action.
-    numbers = () if policy.guarantee.kind == "masked" else policy.assess.intervals
+    numbers = () if not policy.guarantee.generalizes else policy.assess.intervals
     kept, household = [*carried(policy), *numbers], policy.assess.household
     if household is not None:
         # An identifier cannot be kept; to read it, it is like any other column.
@@ -56,11 +56,10 @@ def refuse_other_kind(policy: Policy, manifest: Mapping[str, Any] | None) -> Non
     InputError
         Naming both kinds.
     """
-    kind = None if manifest is None else manifest["guarantee"]["kind"]
-    if manifest is not None and kind != policy.guarantee.kind and "masked" in (kind, policy.guarantee.kind):
+    if manifest is not None and model_of(manifest).generalizes != policy.guarantee.generalizes:
         raise InputError(
-            f"{RELEASE}: release {manifest['run_id']} is of the kind '{kind}', and guarantee.kind is "
-            f"'{policy.guarantee.kind}'; assess it by the policy it was made with."
+            f"{RELEASE}: release {manifest['run_id']} is of the kind '{manifest['guarantee']['kind']}', and "
+            f"guarantee.kind is '{policy.guarantee.kind}'; assess it by the policy it was made with."
         )
 
 

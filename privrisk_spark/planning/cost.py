@@ -38,7 +38,7 @@ def run_cost(policy: Policy, run_id: str, date: dt.date) -> Request:
         If the policy is not differentially private, or its mechanism or a hierarchy is refused.
     """
     ledger_of(policy)
-    if policy.guarantee.kind != "dp":
+    if not policy.guarantee.private:
         raise ConfigError([Fault("guarantee.kind", "only 'dp' spends a budget; a release of another kind is noted")])
     # First without hierarchies: it refuses those that would take their leaves from the data.
     mechanism(policy)

@@ -276,7 +276,7 @@ def hierarchy_digests(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> d
     hierarchies : mapping of quasi-identifier to Hierarchy
     """
     return {
-        name: fingerprint(hierarchy)
+        name: hierarchy.fingerprint
         if hierarchy.public
         else hashlib.sha256(policy.quasi_identifiers[name].hierarchy.model_dump_json().encode()).hexdigest()
         for name, hierarchy in hierarchies.items()
@@ -299,8 +299,3 @@ def remembered_as(policy: Policy, hierarchies: Mapping[str, Hierarchy], *, run_i
         "record_id": policy.table.record_id,
         "hierarchies": [list(pair) for pair in hierarchy_digests(policy, hierarchies).items()],
     }
-
-
-def fingerprint(hierarchy: Hierarchy) -> str:
-    """SHA-256 of a hierarchy's labels and parents, hex: equal exactly for equal nodes with equal numbers."""
-    return hashlib.sha256(json.dumps([hierarchy.labels, hierarchy.parent.tolist()]).encode()).hexdigest()

@@ -34,8 +34,8 @@ def check_exact(policy: Policy, *, what: str) -> None:
     InputError
         If it is differentially private, or of a kind that decides nothing.
     """
-    if not policy.decides or policy.guarantee.kind == "masked":
-        which = "no differentially private policy allows" if policy.guarantee.kind == "dp" else "the kind is not for"
+    if policy.guarantee.keyed:
+        which = "no differentially private policy allows" if policy.guarantee.private else "the kind is not for"
         raise InputError(
             f"guarantee.kind: {what} are exact figures about the table, which {which}; use a policy of the kind 'risk'."
         )

@@ -17,7 +17,6 @@ from privrisk_spark.errors import BudgetError, ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.ledger.calibrated import Calibrated, ReusedSet, calibrated, calibrated_of
 from privrisk_spark.ledger.request import lineage_name
-from privrisk_spark.planning.history import fingerprint
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.private import ReusingDp
 from privrisk_spark.runs.sealing import release_digest
@@ -150,7 +149,7 @@ class Reused:
             yield Fault("columns", f"must have the quasi-identifiers {', '.join(names)} in that order, {of}")
         elif hierarchies is not None:
             for name, known in self.columns:
-                if fingerprint(hierarchies[name]) != known:
+                if hierarchies[name].fingerprint != known:
                     yield Fault(f"columns.{name}.hierarchy", f"must be the same hierarchy {of}; it is another")
         dp = policy.guarantee
         assert isinstance(dp, ReusingDp)
@@ -215,7 +214,7 @@ def published_cells(
         "sha256": digest,
         "lineage": policy.ledger.lineage,
         "schemes": [list(scheme) for scheme in schemes],
-        "columns": [[name, fingerprint(hierarchy)] for name, hierarchy in hierarchies.items()],
+        "columns": [[name, hierarchy.fingerprint] for name, hierarchy in hierarchies.items()],
     }
 
 

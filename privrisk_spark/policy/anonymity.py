@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from privrisk_spark.hierarchies.builders import HierarchySpec
 from privrisk_spark.hierarchies.text import PathText
+from privrisk_spark.policy.privacy_model import PrivacyModel
 from privrisk_spark.policy.types import NUMBER, Count, NonNegative, Part, Positive, Text, unsaid
 
 Share = Annotated[float, Field(ge=0, le=1), NUMBER]
@@ -118,8 +120,15 @@ class Besides(Part):
 Condition = OfColumn | KMap | DeltaPresence
 
 
-class KAnonymityGuarantee(Part):
+class KAnonymityGuarantee(PrivacyModel):
     """Every released row is one of at least k that are alike in all quasi-identifiers."""
+
+    recodes: ClassVar[bool] = True
+    unused: ClassVar[Mapping[str, str]] = {
+        "decision": "guarantee.metric decides",
+        "history": "classes of one release do not bound what several tell together",
+        "checks.min_class_size": "guarantee.k is the least class size",
+    }
 
     kind: Literal["k-anonymity"]
     k: Annotated[int, Field(ge=2), NUMBER] = Field(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 
+from privrisk_spark.policy.privacy_model import DrawnModel
 from privrisk_spark.policy.types import NUMBER, Count, KeyReference, NonNegative, Positive
 from privrisk_spark.policy.variants import Variant
 
@@ -25,11 +26,19 @@ PhiU = Annotated[
 _ALGORITHM = "Number of the algorithm in Fouad 2012: 6 draws from its law, 7 walks towards it."
 
 
-class AsPublishedGuarantee(Variant):
+class AsPublishedGuarantee(Variant, DrawnModel):
     """Algorithm 6 or 7 of Fouad 2012 (sections 6.4, 6.5) as published, for comparison only: nothing is guaranteed."""
 
     told_by: ClassVar[str] = "algorithm"
     guide: ClassVar[str | None] = "as-published"
+    guide_elsewhere: ClassVar[str | None] = "as-published"
+    counts_frequent: ClassVar[bool] = True
+    unused: ClassVar[Mapping[str, str]] = {
+        **DrawnModel.unused,
+        "history": "its draws are not composed",
+        "table.entity_id": "each row is a record",
+        "dictionary": "Algorithms 6 and 7 count in the table itself",
+    }
     doubt: ClassVar[str] = "the theorem of Algorithm 6 does not hold"
     silent: ClassVar[Mapping[str, Any]] = {
         "kind": ...,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from privrisk_spark.hierarchies.scales import Number
+from privrisk_spark.policy.privacy_model import PrivacyModel
 from privrisk_spark.policy.types import NUMBER, SORTED, KeyReference, NonNegative, Part, Positive, Text, unsaid
 
 Share = Annotated[float, Field(ge=0, le=1), NUMBER]
@@ -181,8 +183,27 @@ Masked = Annotated[
 ]
 
 
-class MaskedGuarantee(Part):
+class MaskedGuarantee(PrivacyModel):
     """Columns are masked as each of them says; nothing is guaranteed."""
+
+    generalizes: ClassVar[bool] = False
+    keyed: ClassVar[bool] = True
+    unused: ClassVar[Mapping[str, str]] = {
+        "decision": "columns are masked as each of them says",
+        "linkage": "its risk is that of decisions by risk",
+        "dictionary": "no value is looked up; privrisk attack measures what an attacker finds",
+        "history": "releases by risk and k-anonymity are composed alone",
+        "counting.plan": "no cell is counted",
+        "assess.concealment": "changed values are consistent with no record",
+        "table.entity_id": "each row is masked separately, and all rows of one person identify them; give one row per "
+        "person",
+        "table.weight": "rows are counted",
+        "checks.max_mean_risk": "no risk is computed; use attack.correct_links_at_most",
+        "checks.max_risk": "no risk is computed; use attack.correct_links_at_most",
+        "checks.forbid_verbatim": "no value is generalized",
+        "checks.kept_uniqueness_at_most": "masked columns are nearly unique by their method",
+    }
+    guide_elsewhere: ClassVar[str | None] = "masked"
 
     kind: Literal["masked"]
     key: KeyReference = None

@@ -387,7 +387,7 @@ class Policy(Part):
     @property
     def decides(self) -> bool:
         """Whether exact figures of the table may decide what is released, and whether it is."""
-        return self.guarantee.kind in ("risk", "k-anonymity", "masked")
+        return self.guarantee.decides
 
     @property
     def dictionaries(self) -> tuple[OneDictionary, ...]:
@@ -417,13 +417,13 @@ class Policy(Part):
     @property
     def kept_columns(self) -> list[str]:
         """Columns released as values, as they are or masked, and not as labels; in the order of the policy."""
-        masked = self.guarantee.kind == "masked"
+        as_values = not self.guarantee.generalizes
         return [
             name
             for name, column in self.columns.items()
             if getattr(column, "action", None) == "keep"
             or (isinstance(column, WeightColumn) and column.release)
-            or (masked and isinstance(column, QuasiIdentifier))
+            or (as_values and isinstance(column, QuasiIdentifier))
         ]
 
     @property

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from privrisk_spark.hierarchies.text import PathText
+from privrisk_spark.policy.privacy_model import DrawnModel
 from privrisk_spark.policy.types import (
     NUMBER,
     SORTED,
@@ -166,9 +167,17 @@ _MODE = (
 )
 
 
-class DpGuarantee(Variant):
+class DpGuarantee(Variant, DrawnModel):
     """Differential privacy for add/remove of one row, one row per person (drawn, with table.entity_id)."""
 
+    private: ClassVar[bool] = True
+    stages: ClassVar[int] = 9
+    unused: ClassVar[Mapping[str, str]] = {
+        **DrawnModel.unused,
+        "history": "the ledger composes releases",
+        "checks.complete.rows_at_least": DrawnModel.unused["checks.row_count"],
+    }
+    guide_elsewhere: ClassVar[str | None] = "columns"
     told_by: ClassVar[str] = "mode"
     silent: ClassVar[Mapping[str, Any]] = {
         "kind": ...,
@@ -210,6 +219,11 @@ class DpGuarantee(Variant):
 class LocalDp(DpGuarantee):
     """Each record draws among the admitted cells of public schemes, which are admitted by noisy counts."""
 
+    unused: ClassVar[Mapping[str, str]] = {
+        **DpGuarantee.unused,
+        "dictionary": "in mode 'local' counts come from the noisy admission",
+        "counting.plan": "mode 'local' counts cells of schemes",
+    }
     switches: ClassVar[tuple[str, ...]] = ("peel", "reuse")
     refusals: ClassVar[Mapping[str, str]] = {
         "candidates": "is not used in mode 'local' without peel; add peel: the number to draw, or leave it out"
@@ -227,6 +241,8 @@ class LocalDp(DpGuarantee):
 class PeeledDp(DpGuarantee):
     """As mode 'local', under schemes that are drawn from public candidates."""
 
+    stages: ClassVar[int] = 10
+    unused: ClassVar[Mapping[str, str]] = LocalDp.unused
     refusals: ClassVar[Mapping[str, str]] = {
         "schemes": "are drawn from guarantee.candidates with peel; leave them out",
     }
@@ -256,6 +272,10 @@ _PAID = "is not used with reuse, which takes cells that are admitted already; le
 class ReusingDp(DpGuarantee):
     """As mode 'local', with the cells that an earlier release admitted and published."""
 
+    unused: ClassVar[Mapping[str, str]] = {
+        **DpGuarantee.unused,
+        **dict.fromkeys(("dictionary", "counting.plan"), "guarantee.reuse takes cells that are admitted already"),
+    }
     refusals: ClassVar[Mapping[str, str]] = dict.fromkeys(("candidates", "peel", "noise", "frequent"), _PAID)
     asks: ClassVar[Mapping[str, str]] = {"objective": "in mode 'local'"}
 
@@ -272,6 +292,7 @@ class ReusingDp(DpGuarantee):
 class PublicDp(DpGuarantee):
     """Each record draws among the cells that are frequent in a public dictionary."""
 
+    counts_frequent: ClassVar[bool] = True
     refusals: ClassVar[Mapping[str, str]] = {
         "candidates": "is not used in mode 'public-dictionary'; leave it out",
         "peel": "is not used in mode 'public-dictionary'; leave it out",
@@ -290,6 +311,11 @@ class PublicDp(DpGuarantee):
 class GlobalDp(DpGuarantee):
     """All records take one scheme, drawn from public candidates."""
 
+    unused: ClassVar[Mapping[str, str]] = {
+        **DpGuarantee.unused,
+        "dictionary": "mode 'global' looks no value up",
+        "counting.plan": "mode 'global' counts cells of candidates",
+    }
     refusals: ClassVar[Mapping[str, str]] = {
         key: f"is not used in mode 'global', {why}; leave it out"
         for key, why in {

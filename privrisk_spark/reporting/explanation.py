@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.ledger.calibrated import Calibrated, Choosing, OneScheme
-from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.assessment import carried
 from privrisk_spark.planning.counting import PlanChoice, explained
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.disclosure import greatest_utility
-from privrisk_spark.planning.proposals import scheme_table
 from privrisk_spark.planning.search import lattice_size
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.reporting.guarantees import dp_guarantee
+from privrisk_spark.reporting.models.texts import texts_of
 
 
 def explanation(
     policy: Policy,
     hierarchies: Mapping[str, Hierarchy],
     choices: Mapping[str, PlanChoice],
-    plan: Calibrated | AsPublished | None,
+    plan: Any,
 ) -> str:
     """What a run will do and what it holds in memory, as text."""
     lines = [
@@ -36,16 +34,8 @@ def explanation(
         chosen = decision.choice(hierarchies)
         lines.append(decision.expectation(greatest_utility(policy, hierarchies)))
         lines.append(f"search: {chosen.method} ({chosen.reason})")
-    if isinstance(plan, AsPublished):
-        lines += [plan.statement, *_named(plan.to_dict())]
     elif plan is not None:
-        lines.append(plan.statement)
-        lines += _named(dp_guarantee(plan).parameters)
-        half, almost = plan.survival
-        schemes = plan.candidates if isinstance(plan, Choosing) else plan.schemes
-        frequent = None if isinstance(plan, OneScheme) else plan.frequent
-        lines += scheme_table(policy, hierarchies, schemes, frequent=frequent, crowd=plan.crowd, survival=plan.survival)
-        lines.append(f"a cell needs {half} rows to be released with probability 50 %, {almost} for 99 %")
+        lines += [plan.statement, *texts_of(policy.guarantee.kind).explain(policy, hierarchies, plan)]
     return "\n".join(lines)
 
 
@@ -60,17 +50,6 @@ def leaves_and_levels(name: str, hierarchy: Hierarchy) -> str:
     """
     levels = f"{hierarchy.height + 1} levels ({', '.join(hierarchy.level_names)})"
     return f"{name}: {hierarchy.n_leaves:,} leaves, {levels}"
-
-
-def _named(parameters: Mapping[str, object], *, within: str = "") -> list[str]:
-    """Parameters as lines; those of several parts a line for each part."""
-    lines: list[str] = []
-    for name, value in parameters.items():
-        if isinstance(value, Mapping) and all(isinstance(part, Mapping) for part in value.values()):
-            lines += _named(value, within=f"{within}{name}.")
-        else:
-            lines.append(f"{within}{name}: {value}")
-    return lines
 
 
 def assessment_explanation(
@@ -94,7 +73,7 @@ def assessment_explanation(
     ]
     lines += [f"set '{name}': {', '.join(columns)}" for name, columns in sets.items()]
     lines.append("sensitive: " + (", ".join(carried(policy)) or "none"))
-    how = ", masked, compared as values" if policy.guarantee.kind == "masked" else ""
+    how = ", masked, compared as values" if not policy.guarantee.generalizes else ""
     lines.append("release: " + ("none, the table alone" if release is None else f"{release}{how}"))
     fraction = assess.sampling_fraction
     people = "none" if fraction is None else f"estimated, sampling fraction {fraction:g}"

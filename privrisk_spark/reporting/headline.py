@@ -8,6 +8,7 @@ from typing import Final
 from privrisk_spark.errors import listing
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.models.texts import texts_of
 from privrisk_spark.reporting.numbers import percent, short_number
 from privrisk_spark.results.facts import DecisionFacts, ReleaseFacts
 from privrisk_spark.results.headline import Compared, Headline
@@ -46,21 +47,13 @@ def headline(
 
 
 def _released(policy: Policy, released: ReleaseFacts) -> Iterator[str]:
-    kind = policy.guarantee.kind
-    quasi = list(policy.quasi_identifiers)
-    masked = _masked(policy)
+    texts = texts_of(policy.guarantee.kind)
+    quasi, masked = list(policy.quasi_identifiers), _masked(policy)
     kept = [name for name in policy.kept_columns if name not in masked]
-    how = {
-        "risk": "each value as exact or as coarse as was decided for its record",
-        "k-anonymity": "made coarser by one scheme for the whole table",
-        "masked": "their values changed by a mask",
-        "dp": "made coarser until a crowd of records shares them",
-        "as-published": "made coarser record by record",
-    }[kind]
-    subject = masked if kind == "masked" else quasi
+    subject = quasi if policy.guarantee.generalizes else masked
     yield f"{_counted(released.rows, 'row')}."
     if subject:
-        yield f"{_counted(len(subject), 'column')}, {how}: {listing(subject)}."
+        yield f"{_counted(len(subject), 'column')}, {texts.how}: {listing(subject)}."
     exact = [name for name in kept if name not in policy.recodings]
     if exact:
         yield f"Released as they are: {listing(exact)}."
@@ -77,35 +70,12 @@ def _masked(policy: Policy) -> list[str]:
 
 
 def _safe(policy: Policy, guarantee: Guarantee) -> Iterator[str]:
+    known = "the original table" if policy.dictionary.kind == "self" else "the given dictionary"
+    asked = guarantee.parameters.get("k")
+    alike = f"at least {asked}" if asked is not None else "so many as was asked"
+    yield texts_of(guarantee.kind).safe.format(known=known, alike=alike)
     masked = _masked(policy)
     kept = [name for name in policy.kept_columns if name not in masked]
-    if guarantee.kind == "risk":
-        own = policy.dictionary.kind == "self"
-        known = "the original table" if own else "the given dictionary"
-        yield (
-            f"To hand to readers who know no more of a person than {known} tells of the quasi-identifiers. How likely "
-            "such a reader finds a person is the risk below."
-        )
-    elif guarantee.kind == "k-anonymity":
-        asked = guarantee.parameters.get("k")
-        alike = f"at least {asked}" if asked is not None else "so many as was asked"
-        yield (
-            f"To hand to readers who know a person by the quasi-identifiers: {alike} rows look alike in them, so the "
-            "person is one of these."
-        )
-    elif guarantee.kind == "dp":
-        yield (
-            "To hand to any reader, whatever they know: what one row or person adds changes the chance of any release "
-            "by a factor of e^ε at most, but for δ. Both are told below; the smaller they are, the safer it is."
-        )
-        return
-    elif guarantee.kind == "masked":
-        yield (
-            "Nothing is proved of a reader who tries to link records. Hand it to whom an attack on it was judged "
-            "tolerable for (privrisk attack)."
-        )
-    else:
-        yield "Nothing is guaranteed. Do not hand it out; it is for comparison."
     if kept:
         yield f"Not safe from a reader who knows values of {listing(kept)}."
 
@@ -129,10 +99,9 @@ def _lost(
             yield f"Exact in most rows: {listing(best)}."
         if not whole and not best:
             yield "No column is exact or suppressed in most rows."
-    if policy.guarantee.kind == "masked":
-        yield "Single values are not true any more; what masking did to means and correlations is told below."
-    if policy.guarantee.kind == "dp":
-        yield "Only a random sample of the rows is published, and no rare combination of values."
+    lost = texts_of(policy.guarantee.kind).lost
+    if lost is not None:
+        yield lost
     if measured is not None and measured.infeasible + measured.suppressed:
         yield f"{_counted(measured.infeasible + measured.suppressed, 'record')} suppressed as a whole."
 

@@ -13,6 +13,7 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.readings import declared_readings
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.models.texts import texts_of
 from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.facts import ReleaseFacts
 from privrisk_spark.results.json_values import json_safe
@@ -42,13 +43,7 @@ def summary(
         "risk_model": policy.risk.model,
         "identified_before": report.identified_before.to_dict() if report.identified_before else None,
         "identified_after": report.identified_after.to_dict() if report.identified_after else None,
-        "risk_basis": {
-            "risk": "dictionary counts",
-            "k-anonymity": "dictionary counts",
-            "masked": "none: no risk is computed; privrisk attack measures it",
-            "dp": "admitted (noisy or public) counts; before: an upper bound, as if one row were consistent",
-            "as-published": "counts of the table; before: an upper bound, as if one row were consistent",
-        }[report.guarantee.kind],
+        "risk_basis": texts_of(report.guarantee.kind).risk_basis,
         "utility": report.utility.to_dict() if report.utility else None,
         "utility_unit": UNITS[policy.utility.measure],
         "plan": plan,
@@ -123,10 +118,6 @@ def manifest(
 
 def data_dictionary(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> list[dict[str, Any]]:
     """Describe the released columns for a consumer."""
-    if policy.guarantee.kind == "masked":
-        from privrisk_spark.reporting.masking import declared_columns
-
-        return declared_columns(policy)
     columns: list[dict[str, Any]] = []
     for name in policy.columns:
         if name in hierarchies:
@@ -141,7 +132,7 @@ def data_dictionary(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> lis
                 }
             )
         elif name in policy.kept_columns:
-            recoding = policy.recodings.get(name)
-            released = "as it is" if recoding is None else recoding.declared()
+            how = policy.masks.get(name) or policy.recodings.get(name)
+            released = "as it is" if how is None else how.declared()
             columns.append({"name": name, "role": policy.columns[name].role, "released": released})
     return columns

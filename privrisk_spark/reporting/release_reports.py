@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,6 @@ import numpy.typing as npt
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy, numbered_levels
 from privrisk_spark.kernels.disclosure.utility import UNITS
-from privrisk_spark.ledger.calibrated import Calibrated
 from privrisk_spark.planning.dictionaries import counted_unit
 from privrisk_spark.planning.disclosure import greatest_utility
 from privrisk_spark.planning.trade_off import least_utility
@@ -154,21 +154,20 @@ def _dictionary_rows(policy: Policy, rows: int | Mapping[str, int]) -> dict[str,
 
 def drawn_reports(
     run: RunRecord,
-    plan: Calibrated | None,
     exact: DecisionFacts,
     released: ReleaseFacts,
     *,
     sampled: int,
     levels: tuple[AttributeLevels, ...],
     sections: tuple[Section, ...] = (),
+    needed: Mapping[str, str | int | float] = MappingProxyType({}),
+    weight: Mapping[str, str | int | float] = MappingProxyType({}),
 ) -> tuple[Report, Report]:
     """Vault and public report of a release that is drawn.
 
     Parameters
     ----------
     run : RunRecord
-    plan : Calibrated or None
-        None if nothing is guaranteed.
     exact : DecisionFacts
         For the vault only.
     released : ReleaseFacts
@@ -178,16 +177,9 @@ def drawn_reports(
         Of the released rows.
     sections : tuple of Section
         For the vault only.
+    needed, weight : mapping
+        Further facts for both reports, and for the public one.
     """
-    needed: dict[str, str | int | float] = {}
-    weight: dict[str, str | int | float] = {}
-    if plan is not None:
-        half, almost = plan.survival
-        needed["rows a cell needs to be released with probability 50 %"] = half
-        needed["rows a cell needs to be released with probability 99 %"] = almost
-        from privrisk_spark.planning.mechanism import KEEP_DENOMINATOR
-
-        weight["weight of a released row"] = f"{KEEP_DENOMINATOR / plan.keep_numerator:.6g}"
     shared: dict[str, str | int | float] = {"released rows": released.rows, "released tuples": released.classes}
     facts = {"records": exact.rows, "sampled records": sampled, **shared, **needed}
     vault = replace(_report(run, "vault", facts, exact, released), sections=sections)

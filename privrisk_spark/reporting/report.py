@@ -16,6 +16,7 @@ from markupsafe import Markup
 from privrisk_spark.claims import Status
 from privrisk_spark.errors import listing
 from privrisk_spark.reporting.headline import RISK_NAMES, RISK_UNITS, anonymity_name, recoding_name, shown
+from privrisk_spark.reporting.models.texts import texts_of
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.reporting.page_templates import can_draw, fill
 from privrisk_spark.results.release import AttributeLevels, LinkageFacts, Report, Summary
@@ -44,30 +45,6 @@ MEANINGS: Final[Mapping[Status, str]] = {
 }
 """What a status means, for a person."""
 
-_NOTHING_PROVED: Final = (
-    "There is no proof of anything here, and a known error in the one that was published. Do not rely on it."
-)
-_MASKED: Final = (
-    "There is no proof of anything here. Whether people can be found in this release is shown by an attack alone."
-)
-_PROVED: Final[Mapping[str, str]] = {
-    "risk": (
-        "What is proved is the optimum: no other disclosure it allows is better by the risk and utility it names. Not "
-        "that nobody can be found, and nothing about columns that are kept."
-    ),
-    "k-anonymity": (
-        "What is proved is what every released class has, by the released labels. Not that nobody can be found by "
-        "other means, and nothing about columns of which nothing is asked."
-    ),
-    "masked": (
-        "What is proved is how many released rows are equal in all quasi-identifiers. Not that nobody can be found by "
-        "other columns, and nothing else of the masks."
-    ),
-    "dp": (
-        "What is proved is how little one row, or one person, changes the chance of anything that is published. Not "
-        "that the published rows are representative."
-    ),
-}
 # Rows of the frontier's table; a frontier can be long.
 _FRONTIER_ROWS: Final = 60
 
@@ -89,20 +66,18 @@ def render(report: Report) -> str:
     histograms = [(name, item) for name, item in (("before", before), ("after", after)) if item is not None]
     risk_rows = _risk_rows(report)
     statuses = {stage.status for stage in report.stages}
-    meanings = dict(MEANINGS)
-    if report.guarantee.kind == "as-published":
-        meanings["heuristic"] = _NOTHING_PROVED
-    if report.guarantee.kind == "masked":
-        meanings["heuristic"] = _MASKED
+    texts, meanings = texts_of(report.guarantee.kind), dict(MEANINGS)
+    if texts.unproved is not None:
+        meanings["heuristic"] = texts.unproved
     return fill(
         "report.html.j2",
         report=report,
         edition=_EDITIONS[report.edition],
-        dp=report.guarantee.kind == "dp",
+        dp=texts.guarantees,
         meanings=meanings,
-        proved=_PROVED.get(report.guarantee.kind) if report.guarantee.status == "proved" else None,
+        proved=texts.proved if report.guarantee.status == "proved" else None,
         stage_meanings=[(status, text) for status, text in meanings.items() if status in statuses],
-        warnings=_warnings(report.guarantee.parameters),
+        warnings=texts.warn(report.guarantee.parameters),
         risk_rows=risk_rows,
         risk_name=RISK_NAMES[report.risk_model],
         risk_unit=RISK_UNITS[report.risk_model],
@@ -145,34 +120,6 @@ def _charts(report: Report) -> dict[str, Markup | None]:
         charts["map_svg"] = Markup(trade_off_charts.map_chart(facts, report.levels, name=name))
         charts["floor_svg"] = Markup(trade_off_charts.floor_chart(facts, asked=report.floor, name=name))
     return charts
-
-
-def _warnings(parameters: Mapping[str, object]) -> list[str]:
-    """Return what a reader of a differentially private release must know, in plain words."""
-    epsilon = _number(parameters.get("epsilon_keep"))
-    share = ""
-    if epsilon is not None:
-        share = f", here {100 * -math.expm1(-epsilon):.1f} % (ε₂ = {short_number(epsilon)})"
-    least = _number(parameters.get("k"))
-    crowd = "enough rows" if least is None else f"at least {short_number(least)} rows"
-    return [
-        f"At most 1 − e^(−ε₂) of the rows can be published{share}, whatever the other settings: what is "
-        "published is a random sample.",
-        f"Rare combinations of values are never published: one appears only if {crowd} of the sample share it.",
-        "The exponential draw that picks how far a row is generalized is a utility feature. The privacy "
-        "comes from the noise, the sampling and the crowd threshold.",
-    ]
-
-
-def _number(value: object) -> float | None:
-    """Return a parameter as a number, if it is one; exact ones arrive as text."""
-    if value is None or isinstance(value, bool):
-        return None
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
 
 
 _RISK_CAPTIONS: Final = {
@@ -300,9 +247,9 @@ def _some(facts: TradeOffFacts, names: Sequence[AttributeLevels]) -> str:
 
 def _contents(report: Report) -> list[tuple[str, str]]:
     """Anchor and heading of each section that the page has, in its order."""
-    evidence, dp = report.evidence, report.guarantee.kind == "dp"
+    evidence = report.evidence
     found = {
-        ("limits", "What the guarantee costs"): dp,
+        ("limits", "What the guarantee costs"): texts_of(report.guarantee.kind).guarantees,
         ("rows", "Rows before and after"): bool(evidence.pairs),
         ("risk", "Disclosure risk"): report.risk_before is not None
         or report.risk_after is not None

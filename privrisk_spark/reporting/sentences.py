@@ -11,7 +11,7 @@ from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.policy.policy import Policy
 
 if TYPE_CHECKING:
-    from privrisk_spark.ledger.calibrated import Calibrated, Choosing
+    pass
 
 
 def counting_sentence(policy: Policy, choices: Mapping[str, PlanChoice]) -> str:
@@ -34,43 +34,3 @@ def decision_sentence(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> s
     asked = decision.objective(risk=f"model-{policy.risk.model} risk{over.get(policy.dictionary.kind, '')}")
     choice = decision.choice(hierarchies)
     return f"Chose each record's disclosure by '{choice.method}' ({choice.reason}): {asked}." + decision.remarks()
-
-
-def choice_sentence(plan: Choosing) -> str:
-    """What choosing the schemes of a differentially private release did, in words."""
-    picks = "one scheme" if plan.picks == 1 else f"{plan.picks} schemes, one after the other,"
-    return (
-        f"Drew {picks} of {len(plan.candidates)} public candidates by the exponential mechanism with epsilon "
-        f"{plan.epsilon_choose} a pick; the score is a scheme's precision times the rows of its cells beyond "
-        f"t0 = {plan.beyond}."
-    )
-
-
-def admission_sentence(plan: Calibrated) -> str:
-    """What the admission of a differentially private release did, in words."""
-    from privrisk_spark.ledger.calibrated import Choosing, ReusedCells
-
-    if isinstance(plan, ReusedCells):
-        return f"Took the cells that the run '{plan.reuse.run_id}' admitted and released; no row was counted for it."
-    if plan.admission is None:
-        return f"Counted the public dictionary; cells with at least t = {plan.frequent} rows are admissible."
-    kind = "chosen" if isinstance(plan, Choosing) else "public"
-    return (
-        f"Admitted the cells of {plan.w} {kind} schemes whose count plus {plan.admission.noise} reaches "
-        f"t = {plan.frequent}."
-    )
-
-
-def recoding_sentence(plan: Calibrated) -> str:
-    """What recoding and sampling of a differentially private release did, in words."""
-    from privrisk_spark.ledger.calibrated import OneScheme
-
-    if isinstance(plan, OneScheme):
-        return (
-            "Recoded every record by the chosen scheme, and kept each with probability "
-            f"{plan.keep_numerator}/2^32, by a keyed function of the record."
-        )
-    return (
-        "Drew each record's generalization among the admitted ones by the exponential objective, and kept each "
-        f"record with probability {plan.keep_numerator}/2^32, both by keyed functions of the record."
-    )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
+
+FEW_CHANGED: Final = 0.05
+"""Share of changed values below which a mask is warned of."""
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def encode(
     if identity is None:
         ids.remove(schemas.RECORD_ID)
 
-    texts = {} if policy.guarantee.kind == "dp" else {want.alias: want.name for want in wanted if want.kind != "number"}
+    texts = {} if policy.guarantee.private else {want.alias: want.name for want in wanted if want.kind != "number"}
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for rows in in_chunks(tables):

@@ -88,11 +88,11 @@ def collect_materialized(
             # Equal 64-bit fingerprints are almost surely equal ids; make sure before saying so.
             ids = rows.frame().select(schemas.RECORD_ID).where(F.col(schemas.RECORD_ID).isNotNull())
             again = ids.count() - ids.distinct().count()
-    if policy.table.entity_id is not None and policy.guarantee.kind != "dp":
+    if policy.table.entity_id is not None and not policy.guarantee.private:
         _warn_of_variants(collect_id_variants(rows, rows=sum(part["rows"] for part in parts)), policy.table.entity_id)
     weighed = [*weights, *([policy.table.weight] if policy.table.weight else [])]
     facts = input_facts(parts, again, list(hierarchies), weighed)
-    if policy.guarantee.kind == "dp" and (facts.null_ids or facts.duplicate_ids):
+    if policy.guarantee.private and (facts.null_ids or facts.duplicate_ids):
         from privrisk_spark.tables.repeated_ids import told_apart
 
         rows = Batches.of_frame(scratch.write_frame(told_apart(rows), "told-apart"))

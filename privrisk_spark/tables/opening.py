@@ -172,7 +172,7 @@ def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = No
         If it cannot be opened, or its columns are not those of the policy.
     """
     if given is None:
-        private = policy.guarantee.kind == "dp"
+        private = policy.guarantee.private
         given = read(spark, policy.table, key="table", used=policy.used_columns, private=private)
     opened = tidied(given, readings_of(policy))
     check_columns(opened.rows, policy)

@@ -25,7 +25,7 @@ from privrisk_spark.ledger.calibrated import Choosing, calibrated
 from privrisk_spark.ledger.losses import GaussianCounts, LaplaceCounts, ReleaseEvents, Sampling, SchemePicks, basic
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.policy.reading import parse
-from privrisk_spark.reporting.guarantees import dp_guarantee
+from privrisk_spark.reporting.models.private import dp_guarantee
 
 
 def sampled(beta: float, crowd: int, epsilon: str) -> ReleaseEvents:

@@ -13,7 +13,7 @@ from privrisk_spark.kernels.random.discrete_laplace import LaplaceAdmission
 from privrisk_spark.ledger.calibrated import Calibrated
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.policy.reading import parse
-from privrisk_spark.reporting.guarantees import dp_guarantee
+from privrisk_spark.reporting.models.private import dp_guarantee
 
 FREE = (
     ("guarantee.crowd", None),

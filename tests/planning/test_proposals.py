@@ -18,7 +18,7 @@ from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import parse
 from privrisk_spark.reporting.explanation import explanation
-from privrisk_spark.reporting.guarantees import dp_guarantee
+from privrisk_spark.reporting.models.private import dp_guarantee
 
 PLACE = Hierarchy.from_paths("place", [("z",), ("a", "north"), ("b", "north"), ("c", "far", "north"), ("d", "south")])
 

@@ -113,8 +113,8 @@ def test_every_condition_is_read_and_in_the_schema() -> None:
         ([("guarantee.method", "beste")], "guarantee.method", "'best'"),
         ([("guarantee.suppressed", "hide")], "guarantee.suppressed", "'keep'"),
         ([("guarantee.limit", 0.1)], "guarantee.limit", "there is no such key"),
-        ([("decision", {"utility_at_least": 1})], "decision", "guarantee.metric decides; leave it out"),
-        ([("checks", {"min_class_size": 5})], "checks.min_class_size", "guarantee.k is it"),
+        ([("decision", {"utility_at_least": 1})], "decision", "guarantee.metric decides. Fix: leave it out"),
+        ([("checks", {"min_class_size": 5})], "checks.min_class_size", "guarantee.k is the least class size"),
         ([("history", {"lineage": "ward"})], "history", "classes of one release do not bound what several tell"),
     ],
 )

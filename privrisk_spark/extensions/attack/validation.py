@@ -54,7 +54,7 @@ def look(
     if "composition" in asked.tried:
         named |= {f"{OTHERS}.{i}": one for i, one in enumerate(asked.also)}
     hierarchies: dict[str, Hierarchy] = {}
-    if policy.guarantee.kind != "masked":  # masked values are in no hierarchy that is made of the original ones
+    if policy.guarantee.generalizes:  # masked values are in no hierarchy that is made of the original ones
         found = look_at_hierarchies(looks, read_policy(policy), opened, given=given)
         hierarchies = {name: found[name] for name in known_columns(policy) if name in found}
         with looks.at("attack.levels"):

@@ -186,7 +186,7 @@ def _alone(sides: _Sides, name: str, rows: Batches) -> list[Measured]:
 def predicts_values(policy: Policy) -> bool:
     """Whether classifiers learn from values, before and after: of a masked release that holds the label."""
     asked = policy.assess
-    masked = asked.release is not None and policy.guarantee.kind == "masked"
+    masked = asked.release is not None and not policy.guarantee.generalizes
     return masked and asked.classifiers is not None and asked.label in policy.kept_columns
 
 

@@ -115,7 +115,7 @@ def open_assessment(spark: SparkSession, policy: Policy, table: DataFrame | None
     hierarchies = collect_hierarchies(reading, opened.rows, known, given=table is not None)
     given = policy.assess.release
     needed, release = list(policy.quasi_identifiers), None
-    if given is not None and policy.guarantee.kind != "masked":
+    if given is not None and policy.guarantee.generalizes:
         release = open_release(spark, policy, given, needed, key=RELEASE, used=reading.used_columns)
         refuse_other_kind(policy, release.manifest)
     sets = sets_of(policy)

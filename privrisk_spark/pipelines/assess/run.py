@@ -157,7 +157,7 @@ def read(
     """Stage: open the sources, and collect the values of the columns the classes hold."""
     with run.progress.stage("read") as stage:
         opened, policy, masked = open_assessment(run.spark, run.policy, table), run.policy, None
-        if policy.assess.release is not None and policy.guarantee.kind == "masked":
+        if policy.assess.release is not None and not policy.guarantee.generalizes:
             masked = open_masked(run.spark, policy, policy.assess.release)
         if announce is not None:
             release = opened.release if masked is None else masked.release

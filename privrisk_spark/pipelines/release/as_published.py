@@ -44,7 +44,6 @@ def release_as_published(run: Run) -> dict[str, Any]:
     record = record_of(run, opened, plan.guarantee, checks)
     vault, public = drawn_reports(
         record,
-        None,
         drawn.facts,
         histogram.written.facts,
         sampled=drawn.facts.sampled,

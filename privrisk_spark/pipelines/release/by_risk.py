@@ -34,8 +34,9 @@ from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import EarlierRelease, earlier_releases, refuse_differences
 from privrisk_spark.planning.rules import Recoding, Rule
 from privrisk_spark.planning.search import lattice_size, takes_infinite
-from privrisk_spark.policy.anonymity import KAnonymityGuarantee
-from privrisk_spark.reporting.guarantees import decided_guarantee
+from privrisk_spark.policy.guarantees import anonymity_of
+from privrisk_spark.reporting.history import beyond_sentence, history_section, history_sentence
+from privrisk_spark.reporting.models.texts import texts_of
 from privrisk_spark.reporting.release_reports import risk_reports
 from privrisk_spark.reporting.sentences import counting_sentence, decision_sentence, plan_reasons
 from privrisk_spark.results.facts import ClassFacts
@@ -211,8 +212,6 @@ def decide(
     InfeasibleError
         If there are records that cannot be disclosed as asked, and the policy does not say to suppress them.
     """
-    from privrisk_spark.reporting.history import beyond_sentence, history_section, history_sentence
-
     policy, hierarchies = run.policy, opened.hierarchies
     with run.progress.stage("decide") as stage:
         method = task.decision.choice(hierarchies).method
@@ -238,7 +237,7 @@ def decide(
         stage.parameters = {"infeasible_records_suppressed": decided.facts.infeasible}
         if decided.facts.beyond:
             LOGGER.warning("%s", beyond_sentence(decided.facts))
-        guarantee = decided_guarantee(policy, decided.facts, hierarchies, rule, earlier)
+        guarantee = texts_of(policy.guarantee.kind).guarantee(policy, decided.facts, hierarchies, rule, earlier)
         stage.status = guarantee.status
         linkage, sections = measure_decisions(
             run.scratch,
@@ -339,8 +338,8 @@ def _with_conditions(
     run: Run, opened: Opened, encoded: Encoded, counted: Counted, members: Batches | None, written: Written
 ) -> Written:
     """Count the released classes that miss what is asked besides k, where anything is."""
-    asked, kept = run.policy.guarantee, run.policy.kept_columns
-    if not isinstance(asked, KAnonymityGuarantee) or not asked.also:
+    asked, kept = anonymity_of(run.policy.guarantee), run.policy.kept_columns
+    if asked is None or not asked.also:
         return written
     columns = dict(zip(kept, schemas.released(len(kept)), strict=True))
     hierarchies, most = tuple(opened.hierarchies.values()), run.policy.counting.sorted_vectors

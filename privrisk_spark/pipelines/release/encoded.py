@@ -94,9 +94,9 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
         raise EngineError(
             f"table.path: its files hold {files.rows:,} rows, and {facts.rows:,} were processed. Run again."
         )
-    if policy.guarantee.kind != "dp" and not facts.rows:
+    if not policy.guarantee.private and not facts.rows:
         raise SchemaError("table: it has no rows.")
-    if policy.guarantee.kind != "dp":
+    if not policy.guarantee.private:
         warn_of_one_row(facts.rows)
 
     def set_aside(name: str) -> int:
@@ -112,7 +112,7 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
         "input", facts=values, rules=rules, frame=table, columns=list(policy.columns), vault=run.place.private
     )
     contracts.refuse_failures(checks, fail_on=policy.checks.fail_on)
-    if policy.guarantee.kind != "dp":  # there an error that depends on exact values would reveal a row
+    if not policy.guarantee.private:  # there an error that depends on exact values would reveal a row
         from privrisk_spark.tables.naming_columns import collect_naming_columns, refuse_naming_columns
 
         found = collect_naming_columns(read.encoded, policy, opened.hierarchies, rows=facts.rows)

@@ -21,7 +21,7 @@ from privrisk_spark.pipelines.release.written import Written, validate_release, 
 from privrisk_spark.planning.masking import MaskPlan, in_blocks, key_reference, mask_plan
 from privrisk_spark.policy.masking import TopBottom
 from privrisk_spark.reporting.kept_columns import uniqueness_warnings
-from privrisk_spark.reporting.masking import (
+from privrisk_spark.reporting.models.masked import (
     masked_guarantee,
     masking_explanation,
     masking_section,

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,8 +16,6 @@ from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.builders import is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
-from privrisk_spark.ledger.calibrated import Calibrated
-from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.counting import PlanChoice, plan_of
 from privrisk_spark.planning.dictionaries import axes, true_dictionary
 from privrisk_spark.policy.dictionaries import DictionaryTable
@@ -35,7 +33,6 @@ from privrisk_spark.tables.sources import files_read
 from privrisk_spark.tables.tidying import OpenTable, collect_values_read, recoded
 
 if TYPE_CHECKING:
-    from privrisk_spark.planning.as_published import AsPublished
     from privrisk_spark.tables.links import OpenLinks
 
 Announce = Callable[[str], object]
@@ -213,7 +210,7 @@ def open_run(run: Run) -> Opened:
     values = _collect_values_read(policy, sources)
     # Masked values are values: no hierarchy is looked at.
     hierarchies = {}
-    if policy.guarantee.kind != "masked":
+    if policy.guarantee.generalizes:
         hierarchies = open_hierarchies(policy, sources, files)
     check_partitions(policy, hierarchies, sources.table.schema)
     return Opened(sources, hierarchies, axes(policy, hierarchies), {}, files, values)
@@ -228,7 +225,7 @@ def files_of_table(run: Run, opened: Opened) -> list[str]:
 
 def _collect_files_read(run: Run, sources: Sources) -> FilesRead | None:
     """Refuse tables of which not all is read; of one that is released privately nothing but its files is looked at."""
-    policy, private = run.policy, run.policy.guarantee.kind == "dp"
+    policy, private = run.policy, run.policy.guarantee.private
     for dictionary in policy.dictionaries:
         if dictionary.table is not None:
             frame = sources.opened[dictionary.key].as_read
@@ -249,7 +246,7 @@ def _collect_files_read(run: Run, sources: Sources) -> FilesRead | None:
 
 def _collect_values_read(policy: Policy, sources: Sources) -> tuple[ValuesRead, ...]:
     """Count what reading changed; of a table that is released privately nothing is counted, and nothing refused."""
-    private = policy.guarantee.kind == "dp"
+    private = policy.guarantee.private
     counted = [one for key, one in sources.opened.items() if not (private and key == "table")]
     return tuple(values for one in counted for values in collect_values_read(one))
 
@@ -266,7 +263,7 @@ def choose_plans(run: Run, opened: Opened) -> Opened:
     return replace(opened, choices=choices)
 
 
-def announce_plan(run: Run, opened: Opened, plan: Calibrated | AsPublished | None = None) -> None:
+def announce_plan(run: Run, opened: Opened, plan: Any = None) -> None:
     """Tell who asked what the run will do."""
     if run.announce is not None:
         from privrisk_spark.reporting.explanation import explanation

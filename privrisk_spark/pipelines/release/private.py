@@ -50,9 +50,15 @@ from privrisk_spark.planning.request import FRAME
 from privrisk_spark.planning.reuse import CELLS, Reused, published_cells
 from privrisk_spark.policy.private import DpGuarantee, ReusingDp
 from privrisk_spark.reporting.budget import budget_section
-from privrisk_spark.reporting.guarantees import dp_guarantee
+from privrisk_spark.reporting.models.private import (
+    admission_sentence,
+    choice_sentence,
+    dp_guarantee,
+    recoding_sentence,
+    row_needs,
+    row_weight,
+)
 from privrisk_spark.reporting.release_reports import RunRecord, drawn_reports, tuple_levels
-from privrisk_spark.reporting.sentences import admission_sentence, choice_sentence, recoding_sentence
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.release import Check, Report
 from privrisk_spark.runs.sealing import release_digest
@@ -81,12 +87,13 @@ def release_privately(run: Run) -> dict[str, Any]:
     record = record_of(run, opened, dp_guarantee(plan, ledger_of(run.policy).accounting), checks)
     vault, public = drawn_reports(
         record,
-        plan,
         drawn.facts,
         histogram.written.facts,
         sampled=drawn.facts.sampled,
         levels=tuple_levels(opened.hierarchies, list(histogram.nodes.T), histogram.sizes),
         sections=(budget_section(reserved.made),),
+        needed=row_needs(plan),
+        weight=row_weight(plan),
     )
     write_vault_report(run, vault, plan=drawing.counted_by, snapshot=encoded.facts.snapshot, read=encoded.read)
     contracts.refuse_failures(checks, fail_on=run.policy.checks.fail_on)

@@ -155,7 +155,7 @@ def refuse_note(policy: Policy, place: Workplace, files: Iterable[str] | None = 
     BudgetError
         As `Ledger.note`.
     """
-    if policy.ledger is not None and not isinstance(policy.guarantee, DpGuarantee):
+    if policy.ledger is not None and not policy.guarantee.private:
         from privrisk_spark.ledger.administration import seen_of
         from privrisk_spark.ledger.ledger import Ledger
 
@@ -174,7 +174,7 @@ def _note(policy: Policy, place: Workplace, files: Iterable[str] | None = None) 
 
 
 def _noted(policy: Policy, place: Workplace, files: Iterable[str] | None) -> dict[str, Any]:
-    from privrisk_spark.planning.identity import table_identity
+    from privrisk_spark.ledger.identity import table_identity
 
     assert policy.ledger is not None
     table = table_identity(policy, files)
@@ -252,11 +252,11 @@ def confirm(
     frame = None if table is None else collect_frame_digest(table)
     if frame is not None and (recorded is None or recorded.get(FRAME) != frame):
         known = "this vault does not know of which frame" if recorded is None else "of other rows than the given frame"
-        cost = "; under dp this charges the budget again" if policy.guarantee.kind == "dp" else ""
+        cost = "; under dp this charges the budget again" if policy.guarantee.private else ""
         raise ReleasedError(
             f"run id {place.run_id} is released already, {known}. Fix: give another run_id to release this frame{cost}."
         )
-    if policy.ledger is not None and isinstance(policy.guarantee, DpGuarantee):
+    if policy.ledger is not None and policy.guarantee.private:
         from privrisk_spark.planning.cost import run_cost
 
         request = run_cost(policy, place.run_id, date)
@@ -281,5 +281,5 @@ def confirm(
             f"{', '.join(others)}. Use a new run id."
         )
     _note(policy, place)
-    if not policy.decides or policy.guarantee.kind == "masked":
+    if policy.guarantee.keyed:
         destroy_key(place.vault.keys, place.run_id)

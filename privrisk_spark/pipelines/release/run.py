@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,9 +17,8 @@ from privrisk_spark.pipelines.release.published import confirm, refuse_note, ref
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.places import refuse_input, refuse_public_ledger
 from privrisk_spark.planning.request import tables_of
-from privrisk_spark.policy.guarantees import Guarantee
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.policy.private import DpGuarantee, PeeledDp
+from privrisk_spark.registry import MODELS, load
 from privrisk_spark.runs.progress import LOGGER, Progress, write_status
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
@@ -28,40 +26,6 @@ from privrisk_spark.storage.metrics import write_metrics
 from privrisk_spark.tables.arrival import awaited, check_arrived
 from privrisk_spark.tables.sources import files_only_spark_knows
 from privrisk_spark.version import __version__
-
-
-def _by_risk(run: Run) -> dict[str, Any]:
-    from privrisk_spark.pipelines.release.by_risk import release_by_risk
-
-    return release_by_risk(run)
-
-
-def _masked(run: Run) -> dict[str, Any]:
-    from privrisk_spark.pipelines.release.masked import release_masked
-
-    return release_masked(run)
-
-
-def _privately(run: Run) -> dict[str, Any]:
-    from privrisk_spark.pipelines.release.private import release_privately
-
-    return release_privately(run)
-
-
-def _as_published(run: Run) -> dict[str, Any]:
-    from privrisk_spark.pipelines.release.as_published import release_as_published
-
-    return release_as_published(run)
-
-
-BY_KIND: dict[str, Callable[[Run], dict[str, Any]]] = {
-    "risk": _by_risk,
-    "k-anonymity": _by_risk,
-    "masked": _masked,
-    "dp": _privately,
-    "as-published": _as_published,
-}
-"""The stages of each kind of guarantee, in order; a run imports those of its own kind."""
 
 
 @dataclass(frozen=True)
@@ -170,11 +134,11 @@ def _release(
             check_arrived(policy.table, policy.checks.complete, date=date)
         if opened.record:
             place.record_pins(opened.record)
-        progress = Progress(place.vault.status, run_id, stages_of(policy.guarantee), labels(spark))
+        progress = Progress(place.vault.status, run_id, policy.guarantee.stages, labels(spark))
         try:
             with scratch_of(spark, policy, place.scratch, place.vault) as scratch:
                 run = Run(spark, opened.policy, place, date, announce, table, scratch, progress, again)
-                published = BY_KIND[policy.guarantee.kind](run)
+                published = load(MODELS[policy.guarantee.kind].job)(run)
         finally:
             _keep_metrics(policy, place, date, progress)
         commit_to_lake(policy, place, published)
@@ -199,11 +163,3 @@ def _keep_metrics(policy: Policy, place: Workplace, date: dt.date, progress: Pro
         )
     except OSError as error:
         LOGGER.warning("the metrics of the run cannot be written to output.vault (%s)", error.strerror)
-
-
-def stages_of(guarantee: Guarantee) -> int:
-    """Return the number of stages of a run."""
-    if not isinstance(guarantee, DpGuarantee):
-        return 7
-    # Choosing takes the place of admitting in mode global, and comes before it with peel.
-    return 9 + isinstance(guarantee, PeeledDp)

@@ -16,8 +16,8 @@ from privrisk_spark.engine.decided import Decide
 from privrisk_spark.engine.tuples import TupleParts
 from privrisk_spark.pipelines.release.opened import Opened, Run
 from privrisk_spark.planning.history import key_to_remember
-from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.dictionaries import Table
+from privrisk_spark.policy.guarantees import anonymity_of
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, ReleaseFacts
 from privrisk_spark.results.release import Check
@@ -152,8 +152,8 @@ def conclude_rows(
 
 def _held_by_persons(run: Run) -> tuple[str, ...]:
     """Columns ``r<j>`` whose values persons hold, where shares of persons are promised of them."""
-    asked, kept = run.policy.guarantee, run.policy.kept_columns
-    if not isinstance(asked, KAnonymityGuarantee) or run.policy.table.entity_id is None:
+    asked, kept = anonymity_of(run.policy.guarantee), run.policy.kept_columns
+    if asked is None or run.policy.table.entity_id is None:
         return ()
     names = dict(zip(kept, schemas.released(len(kept)), strict=True))
     from privrisk_spark.planning.recoding import shares_of

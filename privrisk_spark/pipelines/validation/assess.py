@@ -103,7 +103,7 @@ def look_at_release(
     """
     release = None
     with looks.at(key):
-        if key == RELEASE and policy.guarantee.kind == "masked":
+        if key == RELEASE and not policy.guarantee.generalizes:
             release = open_masked(spark, policy, named).release
         else:
             release = open_release(spark, policy, named, needed, key=key, used=used)

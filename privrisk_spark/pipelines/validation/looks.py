@@ -148,7 +148,7 @@ def look_at_table(looks: Looks, spark: SparkSession, policy: Policy, table: Data
 
 def is_private(policy: Policy) -> bool:
     """Whether nothing that is said may depend on a row of the table."""
-    return policy.guarantee.kind == "dp"
+    return policy.guarantee.private
 
 
 def look_at_hierarchies(

@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.ledger.calibrated import Calibrated, PublicCells
 from privrisk_spark.pipelines.release.catalog_table import check_catalog_table
 from privrisk_spark.pipelines.release.lake_output import check_lake, lake_place
 from privrisk_spark.pipelines.release.opened import TABLES
@@ -21,8 +20,6 @@ from privrisk_spark.pipelines.validation.looks import (
     look_at_nodes,
     look_at_table,
 )
-from privrisk_spark.planning.as_published import AsPublished, as_published
-from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes
@@ -32,11 +29,10 @@ from privrisk_spark.planning.lakes import Pinned, pin_tables
 from privrisk_spark.planning.masking import mask_plan
 from privrisk_spark.planning.places import all_dictionaries, refuse_input, refuse_public_ledger
 from privrisk_spark.planning.request import tables_of
-from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.policy.private import DpGuarantee
+from privrisk_spark.registry import MODELS, load
 from privrisk_spark.reporting.explanation import explanation
-from privrisk_spark.reporting.masking import masking_explanation
+from privrisk_spark.reporting.models.masked import masking_explanation
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
 from privrisk_spark.stages.masking.numbers import check_types
@@ -91,7 +87,7 @@ def look_at_release(
     with looks.at("linkage"):
         if all(one.table is None or one.key in dictionaries for one in policy.dictionaries):
             open_links(spark, policy, frames)
-    masked = policy.guarantee.kind == "masked"
+    masked = not policy.guarantee.generalizes
     hierarchies: dict[str, Hierarchy] = {}
     if not masked:
         known = [(asked, there.rows) for asked, there in dictionaries.values()]
@@ -157,19 +153,17 @@ def _planned(
         check_partitions(policy, hierarchies, schema)
     with looks.at("ledger"):
         refuse_note(policy, place, files)
-    if policy.guarantee.kind == "masked":
+    if not policy.guarantee.generalizes:
         with looks.at("columns"):
             of_masks = mask_plan(policy)
             check_types(of_masks, schema)
             return masking_explanation(policy, of_masks)
         return None
-    plan: Calibrated | AsPublished | None = None
+    guarantee, plan = policy.guarantee, None
     with looks.at("guarantee"):
-        if isinstance(policy.guarantee, AsPublishedGuarantee):
-            plan = as_published(policy, hierarchies)
-        if isinstance(policy.guarantee, DpGuarantee):
-            plan = mechanism(policy, hierarchies)
-    if isinstance(plan, Calibrated) and policy.ledger is not None:
+        entry = MODELS[guarantee.kind].plan
+        plan = None if entry is None else load(entry)(policy, hierarchies)
+    if plan is not None and guarantee.private and policy.ledger is not None:
         with looks.at("ledger"):
             from privrisk_spark.ledger.administration import seen_of
             from privrisk_spark.ledger.ledger import Ledger
@@ -177,15 +171,13 @@ def _planned(
 
             request = cost_of(policy, plan, place.run_id, plan.digest(policy, hierarchies), date=date, files=files)
             Ledger(policy.ledger.url).would_cost(request, seen=seen_of(policy))
-    # A mechanism that cannot be had has been told of, and decides nothing.
-    drawn = isinstance(policy.guarantee, AsPublishedGuarantee | DpGuarantee)
-    if not drawn:
+    if guarantee.decides:
         with looks.at("decision"):
             of_policy = axes(policy, hierarchies)
             decision_of(policy).procedure(hierarchies)
             disclosure_of(policy, hierarchies, of_policy)
     choices = {}
-    if not (drawn and plan is None) and (not isinstance(plan, Calibrated) or isinstance(plan, PublicCells)):
+    if guarantee.decides or (plan is not None and guarantee.counts_frequent):
         for one in policy.dictionaries:
             with looks.at("counting"):
                 frame = rows if one.table is None else frames[one.name]

@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Any
 
 from privrisk_spark.planning.decisions.decision import Decision
-from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.decisions import (
     AggregateDecision,
     DiscloseInAll,
@@ -18,6 +17,7 @@ from privrisk_spark.policy.decisions import (
     LeastRiskDecision,
     ListedRulesDecision,
 )
+from privrisk_spark.policy.guarantees import anonymity_of
 from privrisk_spark.policy.policy import Policy
 
 VARIANTS: Mapping[type[Any], tuple[str, str]] = {
@@ -35,8 +35,9 @@ VARIANTS: Mapping[type[Any], tuple[str, str]] = {
 
 def decision_of(policy: Policy) -> Decision:
     """Return the variant a policy asks for: by its guarantee, or it has a decision."""
-    if isinstance(policy.guarantee, KAnonymityGuarantee):
-        return _variant("recoded", "ByRecoding", policy, policy.guarantee)
+    recoding = anonymity_of(policy.guarantee)
+    if recoding is not None:
+        return _variant("recoded", "ByRecoding", policy, recoding)
     asked = policy.decision
     assert asked is not None, "only a policy with a decision is decided by risk"
     return _variant(*VARIANTS[type(asked)], policy, asked)

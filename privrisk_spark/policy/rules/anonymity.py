@@ -17,14 +17,8 @@ from privrisk_spark.policy.anonymity import (
 from privrisk_spark.policy.policy import Policy, QuasiIdentifier, Sensitive
 
 
-def impossible_anonymity(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fault]:
-    """Yield the faults of a policy of the kind 'k-anonymity'."""
-    if policy.decision is not None:
-        yield Fault(
-            "decision", "is not used when guarantee.kind is 'k-anonymity': guarantee.metric decides; leave it out"
-        )
-    if policy.checks.min_class_size is not None:
-        yield Fault("checks.min_class_size", "is not used when guarantee.kind is 'k-anonymity': guarantee.k is it")
+def find_anonymity_faults(policy: Policy, asked: KAnonymityGuarantee) -> Iterable[Fault]:
+    """Yield the errors of a policy of the kind 'k-anonymity' that take several keys together."""
     if asked.local:
         yield from _impossible_local(policy, asked)
     yield from _impossible_order(policy, asked)

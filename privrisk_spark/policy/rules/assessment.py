@@ -103,7 +103,7 @@ def _sources(policy: Policy) -> Iterator[Fault]:
 
 def _of_masked(policy: Policy) -> bool:
     """Whether a release that is masked is held against its table."""
-    return policy.guarantee.kind == "masked" and policy.assess.release is not None
+    return not policy.guarantee.generalizes and policy.assess.release is not None
 
 
 def _thresholds(policy: Policy) -> Iterator[Fault]:

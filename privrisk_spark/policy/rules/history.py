@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from privrisk_spark.errors import Fault
-from privrisk_spark.policy.guarantees import RiskGuarantee
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.rules.decisions import against_history
 
 
 def impossible_history(policy: Policy) -> Iterable[Fault]:
     """Yield what composition with earlier releases does not take, each by its key."""
-    if policy.history is None:
-        return
-    if not isinstance(policy.guarantee, RiskGuarantee):
-        why = {
-            "dp": "there the ledger composes releases",
-            "k-anonymity": "classes of one release do not bound what several tell together",
-        }.get(policy.guarantee.kind, "its draws are not composed")
-        yield Fault("history", f"is only available with guarantee.kind 'risk': {why}; leave it out")
+    if policy.history is None or "history" in policy.guarantee.unused:
         return
     if policy.table.record_id is None:
         yield Fault(

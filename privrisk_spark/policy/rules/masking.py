@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from privrisk_spark.errors import ConfigError, Fault, listing, nearest
-from privrisk_spark.policy.dictionaries import SelfDictionary
 from privrisk_spark.policy.masking import Mask, MaskedGuarantee, Microaggregation, Noise, NoMask, Shuffle
 from privrisk_spark.policy.policy import Policy, QuasiIdentifier
 
@@ -20,24 +19,13 @@ def refuse_other_kinds(policy: Policy) -> None:
     ConfigError
         If ``guarantee.kind`` is another one.
     """
-    if not isinstance(policy.guarantee, MaskedGuarantee):
+    if policy.guarantee.generalizes:
         rule = f"must be 'masked' to mask a table; use privrisk release. Got '{policy.guarantee.kind}'"
         raise ConfigError([Fault("guarantee.kind", rule, guide="masked")])
 
 
-def impossible_masks(policy: Policy) -> Iterable[Fault]:
-    """Yield the faults of masks in a policy of another kind."""
-    for name in policy.masks:
-        yield Fault(
-            f"columns.{name}.mask",
-            f"is only used {_KIND}, and it is '{policy.guarantee.kind}'; write guarantee: {{kind: masked}}, or leave "
-            "it out",
-        )
-
-
-def impossible_masking(policy: Policy) -> Iterable[Fault]:
-    """Yield the faults of a policy of the kind 'masked'."""
-    yield from _unused(policy)
+def find_masking_faults(policy: Policy, _: MaskedGuarantee) -> Iterable[Fault]:
+    """Yield the errors of a policy of the kind 'masked' that take several keys together."""
     masks = policy.masks
     for name, column in policy.columns.items():
         mask = masks.get(name)
@@ -57,42 +45,6 @@ def impossible_masking(policy: Policy) -> Iterable[Fault]:
     for name, mask in masks.items():
         if isinstance(mask, Shuffle):
             yield from _known(policy, name, mask)
-
-
-def _unused(policy: Policy) -> Iterator[Fault]:
-    checks = policy.checks
-    why = {
-        "decision": "columns are masked as each of them says",
-        "linkage": "its risk is that of decisions by risk",
-        "dictionary": "nothing is looked up; privrisk attack tells what an intruder finds",
-        "history": "releases by risk and k-anonymity are composed alone",
-        "counting.plan": "nothing is counted",
-        "assess.concealment": "changed values are consistent with no record",
-        "table.entity_id": "each row is masked by itself, and a person with several rows is found by them together; "
-        "give one row per person",
-        "table.weight": "rows are counted",
-        "checks.max_mean_risk": "no risk is computed; use attack.correct_links_at_most",
-        "checks.max_risk": "no risk is computed; use attack.correct_links_at_most",
-        "checks.forbid_verbatim": "nothing is generalized",
-        "checks.kept_uniqueness_at_most": "masked columns are nearly unique by their method",
-    }
-    given = {
-        "decision": policy.decision is not None,
-        "linkage": policy.linkage is not None,
-        "dictionary": policy.dictionary != SelfDictionary(),
-        "history": policy.history is not None,
-        "counting.plan": policy.counting.plan != "auto",
-        "assess.concealment": policy.assess.concealment,
-        "table.entity_id": policy.table.entity_id is not None,
-        "table.weight": policy.table.weight is not None,
-        "checks.max_mean_risk": checks.max_mean_risk is not None,
-        "checks.max_risk": checks.max_risk is not None,
-        "checks.forbid_verbatim": checks.forbid_verbatim,
-        "checks.kept_uniqueness_at_most": checks.kept_uniqueness_at_most is not None,
-    }
-    for key, asked in given.items():
-        if asked:
-            yield Fault(key, f"is not used {_KIND}: {why[key]}. Leave it out")
 
 
 def _groups(masks: dict[str, Mask]) -> Iterator[Fault]:

@@ -6,18 +6,16 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from privrisk_spark.errors import Fault, listing, nearest
-from privrisk_spark.policy.checks import RowCount
 from privrisk_spark.policy.csv_dialect import CSV_OPTIONS, find_csv_faults, parse_csv_dialect
-from privrisk_spark.policy.dictionaries import SelfDictionary, Table, TableDictionary
+from privrisk_spark.policy.dictionaries import Table, TableDictionary
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.policy.private import AnyDp, GlobalDp, PeeledDp, PublicDp, ReusingDp
+from privrisk_spark.policy.private import AnyDp, GlobalDp, PeeledDp, PublicDp
+from privrisk_spark.policy.rules.drawn import find_drawn_faults
 from privrisk_spark.storage.directories import resolved
 
 
-def impossible_dp(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
-    """Yield the faults of a differentially private release that only show when several keys are seen together."""
-    if policy.decision is not None:
-        yield Fault("decision", "is not used when guarantee.kind is 'dp': guarantee.objective decides; leave it out")
+def find_private_faults(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
+    """Yield the errors of a differentially private policy that take several keys together."""
     if policy.ledger is None:
         yield Fault("ledger", "is required when guarantee.kind is 'dp'; write ledger: {url: …, lineage: …, cap: …}")
     quasi = policy.quasi_identifiers
@@ -30,47 +28,19 @@ def impossible_dp(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
         yield Fault(
             "guarantee.delta", f"must be at most min(1e-6, 1/(100 · public_rows)) = {limit:.3g}. Got {dp.delta}"
         )
-    for name in policy.kept_columns:
-        yield Fault(
-            f"columns.{name}",
-            "would be released untouched, which no differentially private release allows: "
-            "drop it (action: drop) or make it a quasi-identifier with a hierarchy",
-        )
-    for name, column in quasi.items():
-        if column.nulls == "forbid":
-            yield Fault(
-                f"columns.{name}.nulls",
-                "'forbid' is refused under dp, as failing on a rare value tells about it; "
-                "choose 'suppress', 'own-value' or 'wildcard'",
-            )
-        if column.unknown == "error":
-            yield Fault(
-                f"columns.{name}.unknown",
-                "'error' is refused under dp, as failing on a rare value tells about it; choose 'suppress'",
-            )
+    if policy.dictionary.consistency == "similar":
+        yield Fault("dictionary.consistency", "'similar' is not available under dp")
+    if policy.counting.plan == "shuffle":
+        yield Fault("counting.plan", "'shuffle' is not available under dp; choose 'iceberg' for large dictionaries")
+    yield from find_drawn_faults(policy)
     yield from _readers_that_join_rows(policy.table)
     yield from _patterns(policy.table)
-    if policy.weight_columns:
-        yield Fault("risk.sensitivity", "personal and record weights are not available under dp in this version")
-    if policy.risk.model == "III":
-        yield Fault("risk.model", "must be 'I' or 'II' under dp: objective (5.4) takes 1/risk = ρ/Φ or ρ. Got 'III'")
-    checks = policy.checks
-    exact = {
-        "row_count": checks.row_count != RowCount(),
-        "max_mean_risk": checks.max_mean_risk is not None,
-        "max_risk": checks.max_risk is not None,
-        "forbid_verbatim": checks.forbid_verbatim,
-        "complete.rows_at_least": checks.complete is not None and checks.complete.rows_at_least is not None,
-        "kept_uniqueness_at_most": checks.kept_uniqueness_at_most is not None,
-    }
-    for name, asked in exact.items():
-        if asked:
-            yield Fault(f"checks.{name}", "would read exact data, and under dp no gate may; leave it out")
     for name in dp.public_shares:
         if name not in quasi:
             at = f"guarantee.public_shares.{name}"
             yield Fault(at, f"is not a quasi-identifier{nearest(name, list(quasi))}; there are {listing(list(quasi))}")
-    yield from _impossible_mode(policy, dp)
+    if isinstance(dp, PublicDp):
+        yield from _impossible_dictionary(policy)
 
 
 def _impossible_vectors(key: str, vectors: Sequence[Sequence[int]] | None, length: int) -> Iterable[Fault]:
@@ -88,33 +58,14 @@ def _impossible_vectors(key: str, vectors: Sequence[Sequence[int]] | None, lengt
             yield Fault(at, f"repeats {key}.{first}; give each level vector once")
 
 
-def _impossible_mode(policy: Policy, dp: AnyDp) -> Iterable[Fault]:
-    """Yield what the mode has no use for outside of the guarantee."""
-    if isinstance(dp, PublicDp):
-        if not isinstance(policy.dictionary, TableDictionary):
-            yield Fault(
-                "dictionary.kind", f"must be 'table' in mode 'public-dictionary'. Got '{policy.dictionary.kind}'"
-            )
-        elif not policy.dictionary.public:
-            yield Fault("dictionary.public", "must be true in mode 'public-dictionary': state that the table is public")
-        elif _source(policy.dictionary) == _source(policy.table):
-            yield Fault("dictionary.path", "must be another table than the one released, which is not public")
-        return
-    no_dictionary, no_plan = {
-        "global": (
-            "is not used in mode 'global', which looks nothing up; leave it out",
-            "is not used in mode 'global', which counts cells of candidates; leave it out",
-        ),
-        "reuse": ("is not used with reuse, which takes cells that are admitted already; leave it out",) * 2,
-        "local": (
-            "must be left out in mode 'local': counts come from the noisy admission",
-            "is not used in mode 'local', which counts cells of schemes; leave it out",
-        ),
-    }["global" if isinstance(dp, GlobalDp) else "reuse" if isinstance(dp, ReusingDp) else "local"]
-    if policy.dictionary != SelfDictionary():
-        yield Fault("dictionary", no_dictionary)
-    if policy.counting.plan != "auto":
-        yield Fault("counting.plan", no_plan)
+def _impossible_dictionary(policy: Policy) -> Iterable[Fault]:
+    """Yield the errors of the dictionary in mode 'public-dictionary'."""
+    if not isinstance(policy.dictionary, TableDictionary):
+        yield Fault("dictionary.kind", f"must be 'table' in mode 'public-dictionary'. Got '{policy.dictionary.kind}'")
+    elif not policy.dictionary.public:
+        yield Fault("dictionary.public", "must be true in mode 'public-dictionary': state that the table is public")
+    elif _source(policy.dictionary) == _source(policy.table):
+        yield Fault("dictionary.path", "must be another table than the one released, which is not public")
 
 
 READER_OPTIONS = {

@@ -7,22 +7,16 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 from privrisk_spark.errors import Fault, listing, nearest
-from privrisk_spark.policy.anonymity import KAnonymityGuarantee
-from privrisk_spark.policy.as_published import AsPublishedGuarantee
 from privrisk_spark.policy.dictionaries import (
     DictionaryTable,
     EstimatedDictionary,
     SelfEstimate,
     SeveralDictionaries,
 )
-from privrisk_spark.policy.guarantees import RiskGuarantee
-from privrisk_spark.policy.masking import MaskedGuarantee
 from privrisk_spark.policy.policy import Identifier, Insensitive, Policy, Sensitive, WeightColumn
-from privrisk_spark.policy.private import DpGuarantee, PublicDp
 from privrisk_spark.policy.rules.assessment import impossible_assessment
 from privrisk_spark.policy.rules.decisions import impossible_decision, impossible_where_similar
 from privrisk_spark.policy.rules.history import impossible_history
-from privrisk_spark.policy.rules.masking import impossible_masking, impossible_masks
 from privrisk_spark.policy.rules.partitions import impossible_partitions
 from privrisk_spark.policy.rules.places import (
     dictionary_tables,
@@ -30,6 +24,7 @@ from privrisk_spark.policy.rules.places import (
     impossible_sources,
     impossible_targets,
 )
+from privrisk_spark.policy.rules.unused import find_unused_keys
 from privrisk_spark.policy.sections import sections_of
 from privrisk_spark.policy.sensitivity import (
     InteractionSensitivity,
@@ -39,7 +34,7 @@ from privrisk_spark.policy.sensitivity import (
     WeighedSensitivity,
 )
 from privrisk_spark.policy.values import Reading
-from privrisk_spark.registry import EXTENSIONS
+from privrisk_spark.registry import EXTENSIONS, MODELS, load
 
 
 def impossible(policy: Policy, *, releasing: bool = True, partial: bool = False) -> Iterable[Fault]:
@@ -87,33 +82,18 @@ def _impossible_decision(policy: Policy) -> Iterable[Fault]:
 
 def _impossible_guarantee(policy: Policy) -> Iterable[Fault]:
     guarantee = policy.guarantee
-    if isinstance(guarantee, MaskedGuarantee):
-        for fault in impossible_masking(policy):
-            yield replace(fault, guide="masked")
-        return
-    yield from impossible_masks(policy)
-    if isinstance(guarantee, DpGuarantee):
-        from privrisk_spark.policy.rules.private import impossible_dp
-
-        for fault in impossible_dp(policy, guarantee):
-            # A rule for another key is one of what may be published at all.
-            other = not fault.path.startswith(("guarantee", "ledger"))
-            yield replace(fault, guide="columns") if other else fault
-    elif isinstance(guarantee, AsPublishedGuarantee):
-        from privrisk_spark.policy.rules.as_published import impossible_as_published
-
-        yield from impossible_as_published(policy, guarantee)
-    elif isinstance(guarantee, KAnonymityGuarantee):
-        from privrisk_spark.policy.rules.anonymity import impossible_anonymity
-
-        yield from impossible_anonymity(policy, guarantee)
+    entry = MODELS[guarantee.kind].rules
+    for fault in load(entry)(policy, guarantee) if entry is not None else ():
+        elsewhere = guarantee.guide_elsewhere is not None and not fault.path.startswith(("guarantee", "ledger"))
+        yield replace(fault, guide=guarantee.guide_elsewhere) if elsewhere else fault
 
 
 def _impossible_release(policy: Policy) -> Iterable[Fault]:
     if policy.output is None:
         yield Fault("output", "is required to release; write output: {path: …, vault: …}")
-    if policy.decision is None and isinstance(policy.guarantee, RiskGuarantee):
-        yield Fault("decision", "is required when guarantee.kind is 'risk'; write decision: {utility_at_least: …}")
+    if policy.decision is None and "decision" not in policy.guarantee.unused:
+        kind = policy.guarantee.kind
+        yield Fault("decision", f"is required when guarantee.kind is '{kind}'; write decision: {{utility_at_least: …}}")
 
 
 def _impossible_columns(policy: Policy) -> Iterable[Fault]:
@@ -295,10 +275,8 @@ def _impossible_dictionaries(policy: Policy) -> Iterable[Fault]:
 
 
 def _impossible_counting(policy: Policy) -> Iterable[Fault]:
-    plan, dp = policy.counting.plan, policy.guarantee
-    similar = policy.dictionary.consistency == "similar"
-    counts_frequent = isinstance(dp, AsPublishedGuarantee)
-    if plan == "iceberg" and not (counts_frequent or isinstance(dp, PublicDp)):
+    plan, similar = policy.counting.plan, policy.dictionary.consistency == "similar"
+    if plan == "iceberg" and not policy.guarantee.counts_frequent:
         yield Fault(
             "counting.plan",
             "'iceberg' counts only cells with at least t rows, which nothing but the guarantee dp in mode "
@@ -309,13 +287,6 @@ def _impossible_counting(policy: Policy) -> Iterable[Fault]:
             "counting.plan",
             f"'{plan}' needs a consistency that follows the hierarchy; 'similar' takes dense or shuffle",
         )
-    if isinstance(dp, DpGuarantee):
-        if similar:
-            yield Fault("dictionary.consistency", "'similar' is not available under dp")
-        if policy.table.weight is not None:
-            yield Fault("table.weight", "is not available under dp: sampling weights are not part of the guarantee")
-        if plan == "shuffle":
-            yield Fault("counting.plan", "'shuffle' is not available under dp; choose 'iceberg' for large dictionaries")
     entities = [
         one.key
         for one in policy.dictionaries
@@ -353,11 +324,7 @@ def _impossible_readings(key: str, table: DictionaryTable) -> Iterable[Fault]:
 
 def _impossible_linkage(policy: Policy) -> Iterable[Fault]:
     linkage = policy.linkage
-    if linkage is None:
-        return
-    if not isinstance(policy.guarantee, RiskGuarantee):
-        if isinstance(policy.guarantee, DpGuarantee):
-            yield Fault("linkage", "is not available under dp: its measure would read exact data; leave it out")
+    if linkage is None or "decision" in policy.guarantee.unused:
         return
     if policy.table.record_id is None:
         yield Fault("table.record_id", "is required with linkage, whose rows name records")
@@ -435,5 +402,6 @@ _RULES: tuple[Callable[[Policy], Iterable[Fault]], ...] = (
     _impossible_checks,
     _impossible_decision,
     _impossible_output,
+    find_unused_keys,
     _impossible_guarantee,
 )

@@ -40,7 +40,6 @@ from privrisk_spark.planning.dictionaries import (
     describe_mismatch,
     entity_of,
 )
-from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.progress import LOGGER
@@ -295,7 +294,7 @@ def _with_population(
     counts: npt.NDArray[np.int64],
 ) -> StoredCounts:
     """Add the digest of the people, where classes are held against them."""
-    if not (isinstance(policy.guarantee, KAnonymityGuarantee) and policy.guarantee.asks_population):
+    if not policy.guarantee.asks_population:
         return counted
     from privrisk_spark.engine.chains import population_digest
 

@@ -262,9 +262,7 @@ def _levels(inputs: RuleInputs, scheme: Scheme) -> dict[str, int]:
 def _section(inputs: RuleInputs, problem: Problem, scheme: Scheme, drifted: Mapping[str, Any] | None = None) -> Section:
     """What is said of the scheme, exact, for the vault."""
     levels, facts, metric = _levels(inputs, scheme), scheme.facts, problem.metric.name
-    asked = inputs.policy.guarantee
-    of_people = isinstance(asked, KAnonymityGuarantee) and asked.asks_population
-    people = _people(inputs, problem, scheme) if of_people else {}
+    people = _people(inputs, problem, scheme) if inputs.policy.guarantee.asks_population else {}
     figures = {
         "levels": levels,
         "suppressed": facts.suppressed,
@@ -303,7 +301,7 @@ def _section(inputs: RuleInputs, problem: Problem, scheme: Scheme, drifted: Mapp
             "approved by": drifted["scheme"]["approved_by"],
             "approved at": drifted["scheme"]["approved_at"],
         }
-        if of_people and fitted.get("people") is not None:
+        if people and fitted.get("people") is not None:
             for name, key in (
                 ("fewest people of the dictionary of a released class", "fewest"),
                 ("greatest share of them in a released class", "greatest_share"),

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from privrisk_spark.errors import CheckError, SchemaError
 from privrisk_spark.planning.decisions.registry import decision_of
-from privrisk_spark.policy.anonymity import KAnonymityGuarantee
+from privrisk_spark.policy.guarantees import anonymity_of
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.page_templates import fill
 from privrisk_spark.results.contract import FactRule, Level
 from privrisk_spark.results.facts import ClassFacts, DecisionFacts, InputFacts, ReleaseFacts
+from privrisk_spark.results.masking import MaskingFacts
 from privrisk_spark.results.release import Check
 from privrisk_spark.stages.publishing.suites import Contract, column_suite, fact_suite
 from privrisk_spark.storage.directories import make_missing
@@ -93,7 +94,7 @@ def input_rules(policy: Policy, facts: InputFacts) -> tuple[list[FactRule], dict
     Under differential privacy none: whether a run goes on must not tell about the values in the table, ids included
     (:mod:`privrisk_spark.tables.repeated_ids`).
     """
-    if policy.guarantee.kind == "dp":
+    if policy.guarantee.private:
         return [], {}
     rules = [
         FactRule(_OF_IDS[0], "every record has an id", at_most=0),
@@ -163,7 +164,7 @@ def masked_rules(
     proved_k : int or None
         What microaggregation over all quasi-identifiers proves.
     """
-    from privrisk_spark.reporting.masking import FEW_CHANGED
+    from privrisk_spark.results.masking import FEW_CHANGED
 
     rules = [FactRule("released rows", "every record read is released", facts.rows, facts.rows)]
     values: dict[str, float | int] = {"released rows": released.rows}
@@ -234,13 +235,14 @@ def decision_rules(
         size = checks.min_class_size
         rules.append(FactRule("fewest persons", f"every released class has at least {size} persons", at_least=size))
         values["fewest persons"] = classes.fewest_persons
-    if isinstance(policy.guarantee, KAnonymityGuarantee) and classes is not None:
+    asked = anonymity_of(policy.guarantee)
+    if asked is not None and classes is not None:
         # Rows suppressed as wholes are a class of their own, of which nothing is promised.
-        apart = measured.suppressed and policy.guarantee.suppressed == "keep"
+        apart = measured.suppressed and asked.suppressed == "keep"
         fewest = classes.fewest_telling_persons if apart else classes.fewest_persons
         if fewest is not None:
-            text = f"every released class that is not suppressed has at least {policy.guarantee.k:,} persons"
-            rules.append(FactRule("fewest persons", text, at_least=policy.guarantee.k))
+            text = f"every released class that is not suppressed has at least {asked.k:,} persons"
+            rules.append(FactRule("fewest persons", text, at_least=asked.k))
             values["fewest persons"] = fewest
     if checks.max_mean_risk is not None:
         limit = checks.max_mean_risk

@@ -472,9 +472,9 @@ REFUSED = [
     ("guarantee.delta=1e-9", "guarantee.delta: there is no such key (it goes with kind 'dp')"),
     ("columns.note={role: sensitive}", "columns.note: would be released untouched"),
     ("columns.age.unknown=error", "columns.age.unknown: 'error' is not available"),
-    ("table={record_id: null, entity_id: id}", "table.entity_id: is not available with the kind 'as-published'"),
-    ("decision={utility_at_least: 1}", "decision: is not available"),
-    ("checks.max_risk=0.5", "checks.max_risk: is not available"),
+    ("table={record_id: null, entity_id: id}", "table.entity_id: is not used when guarantee.kind is 'as-published'"),
+    ("decision={utility_at_least: 1}", "decision: is not used"),
+    ("checks.max_risk=0.5", "checks.max_risk: is not used"),
     ("counting.plan=shuffle", "counting.plan: 'shuffle' is not available"),
     ("risk={model: III}", "risk.model: must be 'I' or 'II'"),
 ]  # fmt: skip

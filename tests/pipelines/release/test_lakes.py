@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.errors import EngineError
-from privrisk_spark.pipelines.release import run as pipeline
+from privrisk_spark.pipelines.release import by_risk
 
 KEY = "3c" * 32
 FORMS = ("delta", "iceberg")
@@ -178,7 +178,7 @@ def test_a_run_id_reads_the_version_it_began_to_read(
         def stop(_: Any) -> Any:
             raise EngineError("stopped")
 
-        patch.setitem(pipeline.BY_KIND, "risk", stop)
+        patch.setattr(by_risk, "release_by_risk", stop)
         assert released(privrisk, root, "risk", place, form).code == 3
     newer = append(form, path, rows().slice(0, 10))
     assert current(form, newer) != began
@@ -222,7 +222,7 @@ def test_a_version_that_is_gone_is_said_by_name(
         def stop(_: Any) -> Any:
             raise EngineError("stopped")
 
-        patch.setitem(pipeline.BY_KIND, "risk", stop)
+        patch.setattr(by_risk, "release_by_risk", stop)
         assert released(privrisk, tmp_path / "x", "risk", path, "delta").code == 3
     write_deltalake(path, rows().slice(0, 100), mode="overwrite")
     for file in pinned:

@@ -12,7 +12,7 @@ from product import Privrisk
 from small_release import write_table
 
 from privrisk_spark.ledger.ledger import Ledger
-from privrisk_spark.pipelines.release.run import BY_KIND
+from privrisk_spark.pipelines.release import by_risk
 from privrisk_spark.runs.witnesses import look
 
 
@@ -88,7 +88,7 @@ def test_a_release_by_risk_is_noted_in_the_lineage_it_names(
     # lost, or a table that has its budget elsewhere.
     file, other = tmp_path / "budget" / "ledger.db", "--set=ledger.lineage=second"
     with monkeypatch.context() as patch:
-        patch.setitem(BY_KIND, "risk", lambda run: pytest.fail("it went to work"))
+        patch.setattr(by_risk, "release_by_risk", lambda run: pytest.fail("it went to work"))
         for options, root, message in (
             (("--run-id", "r1"), tmp_path / "elsewhere", "What differs: output.path"),
             (("--run-id", "r2", other), None, "the policy's table, or a file of it, is that of the lineage 'small'"),

@@ -592,7 +592,7 @@ def test_rows_of_nobody_and_keys_that_do_not_go_together_are_refused(
         assert refused.code == 2
         assert told in refused.err
     for top, told in (
-        ({"history": []}, "history: is only available with guarantee.kind 'risk': classes of one release"),
+        ({"history": []}, "history: is not used when guarantee.kind is 'k-anonymity': classes of one release"),
         ({"decision": {"utility_at_least": 1}}, "guarantee.metric decides"),
     ):
         refused = privrisk(policy(top))

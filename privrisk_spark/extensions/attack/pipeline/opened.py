@@ -104,7 +104,7 @@ def read(run: Run, table: DataFrame | None, announce: Callable[[str], object] | 
         tables = {PROTECTED: release, **({} if his is None else {HIS_TABLE: his})}
         tables |= {f"{OTHERS}.{i}": other for i, other in enumerate(others)}
         # Masked values, and those of columns without a hierarchy, are in none that is made of the original ones.
-        open_names = names if policy.guarantee.kind == "masked" else known_as_they_are(policy)
+        open_names = names if not policy.guarantee.generalizes else known_as_they_are(policy)
         leaves = [
             (leaves_of(one.source, {name: one.column(name) for name in open_names}), one.frame)
             for one in (tables.values() if open_names else ())

@@ -174,7 +174,7 @@ def transparent(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
 
 def masks_of(policy: Policy) -> int | None:
     """How many masks leave an intruder some rows and not others; None where the table is not masked."""
-    return len(told_masks(policy)) if policy.guarantee.kind == "masked" else None
+    return len(told_masks(policy)) if not policy.guarantee.generalizes else None
 
 
 def judge(

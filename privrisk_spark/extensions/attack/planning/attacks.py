@@ -10,8 +10,8 @@ from privrisk_spark.errors import Fault, InputError, listing
 from privrisk_spark.extensions.attack.policy import OF_VALUES, AttackPolicy, Errors, attack_of
 from privrisk_spark.extensions.attack.results.inferences import Inference, MembershipFound
 from privrisk_spark.planning.assessment import reading_only
-from privrisk_spark.policy.anonymity import KAnonymityGuarantee
 from privrisk_spark.policy.dictionaries import DictionaryTable, Table
+from privrisk_spark.policy.guarantees import anonymity_of, model_of
 from privrisk_spark.policy.masking import NUMERIC
 from privrisk_spark.policy.policy import Policy, QuasiIdentifier
 
@@ -360,8 +360,8 @@ def alpha_of(policy: Policy, column: str, *, missing: bool) -> tuple[float, int]
 
     None if values are missing and the guarantee does not count them: the shares are then not of all rows of a class.
     """
-    guarantee = policy.guarantee
-    if not isinstance(guarantee, KAnonymityGuarantee):
+    guarantee = anonymity_of(policy.guarantee)
+    if guarantee is None:
         return None
     asked = [besides.alpha for besides in guarantee.also if besides.alpha is not None]
     of = next((one for one in asked if one.column == column), None)
@@ -370,12 +370,12 @@ def alpha_of(policy: Policy, column: str, *, missing: bool) -> tuple[float, int]
 
 def is_masked(manifest: Mapping[str, Any] | None) -> bool:
     """Whether a release of ours has changed values, so that nobody's class is told by what is known of him."""
-    return manifest is not None and manifest["guarantee"]["kind"] == "masked"
+    return manifest is not None and not model_of(manifest).generalizes
 
 
 def is_local(manifest: Mapping[str, Any] | None, levels: Mapping[str, int] | None) -> bool:
     """Whether it is a k-anonymous release of ours whose classes have levels of their own (Mondrian and others)."""
-    return manifest is not None and manifest["guarantee"]["kind"] == "k-anonymity" and levels is None
+    return manifest is not None and model_of(manifest).recodes and levels is None
 
 
 def why_not_minimal(
@@ -393,9 +393,9 @@ def why_not_minimal(
     rows : int
         Of the original table.
     """
-    guarantee = policy.guarantee
+    guarantee = anonymity_of(policy.guarantee)
     told = "no condition 'alpha' on a released sensitive column of a k-anonymous release"
-    if not isinstance(guarantee, KAnonymityGuarantee) or manifest is None:
+    if guarantee is None or manifest is None:
         return f"'minimality', as there is {told}."
     asked = [(name, one) for besides in guarantee.also for name, one in besides.given.items()]
     if not any(name == "alpha" for name, _ in asked):

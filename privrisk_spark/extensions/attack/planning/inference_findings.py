@@ -12,6 +12,7 @@ from privrisk_spark.extensions.attack.kernels.evidence import Found
 from privrisk_spark.extensions.attack.kernels.membership import Bound, HeldOut, Membership
 from privrisk_spark.extensions.attack.kernels.recall import Recall
 from privrisk_spark.extensions.attack.results.inferences import Inference, MembershipFound
+from privrisk_spark.policy.guarantees import model_of
 
 INFERENCES: dict[tuple[str, str], str] = {
     ("homogeneity", "certain"): "The value of '{column}' is certain, as all rows of the class hold it",
@@ -42,7 +43,7 @@ def inferred(
 
 def membership_bound(manifest: Mapping[str, Any] | None) -> Bound | None:
     """What differential privacy allows an intruder to tell of who is in the original table, if a release has it."""
-    if manifest is None or manifest["guarantee"]["kind"] != "dp":
+    if manifest is None or not model_of(manifest).private:
         return None
     claimed = manifest["guarantee"]["parameters"]["accounting"]["basic"]
     return Bound(float(Fraction(claimed["epsilon"])), float(Fraction(claimed["delta"])))

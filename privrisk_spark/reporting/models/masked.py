@@ -1,14 +1,12 @@
-"""What is said of a masked release: that nothing is guaranteed, what was done, and what it did to the columns."""
+"""The texts of a masked release: no guarantee, the masks, and what they did to the columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from privrisk_spark.planning.masking import BLOCK_ROWS, EXACT_ROWS, MaskPlan, declared_masks
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.reporting.models.texts import ModelTexts
 from privrisk_spark.reporting.numbers import percent, short_number
-from privrisk_spark.results.masking import MaskedColumn, MaskingFacts
+from privrisk_spark.results.masking import FEW_CHANGED, MaskedColumn, MaskingFacts
 from privrisk_spark.results.release import Guarantee, Section
 
 KNOWN = (
@@ -56,10 +54,6 @@ def unchanged_warnings(found: MaskingFacts) -> list[str]:
         for name, share in found.changed.items()
         if 0 < share < FEW_CHANGED
     ]
-
-
-FEW_CHANGED = 0.05
-"""Share of changed values below which a mask is warned of."""
 
 
 def masking_sentence(plan: MaskPlan) -> str:
@@ -145,18 +139,23 @@ def _remarks(found: MaskingFacts) -> list[str]:
     return remarks
 
 
-def declared_columns(policy: Policy) -> list[dict[str, Any]]:
-    """Describe the released columns for a consumer.
+class MaskedTexts(ModelTexts):
+    """Its texts."""
 
-    Parameters
-    ----------
-    policy : Policy
-    """
-    columns: list[dict[str, Any]] = []
-    for name in policy.kept_columns:
-        column = policy.columns[name]
-        mask = policy.masks.get(name)
-        recoding = policy.recodings.get(name)
-        said: Mapping[str, Any] | str = "as it is" if recoding is None else recoding.declared()
-        columns.append({"name": name, "role": column.role, "released": said if mask is None else mask.declared()})
-    return columns
+    how = "their values changed by a mask"
+    safe = (
+        "Nothing is proved of a reader who tries to link records. Hand it to whom an attack on it was judged tolerable "
+        "for (privrisk attack)."
+    )
+    proved = (
+        "What is proved is how many released rows are equal in all quasi-identifiers. Not that nobody can be found by "
+        "other columns, and nothing else of the masks."
+    )
+    unproved = (
+        "There is no proof of anything here. Whether people can be found in this release is shown by an attack alone."
+    )
+    lost = "Single values are not true any more; what masking did to means and correlations is told below."
+    risk_basis = "none: no risk is computed; privrisk attack measures it"
+
+
+TEXTS = MaskedTexts()

@@ -1,0 +1,1 @@
+"""The texts of each privacy model, one module per model."""
