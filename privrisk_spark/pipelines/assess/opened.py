@@ -1,4 +1,4 @@
-"""A run of an assessment, and what it reads as Spark opens it: the table, a release of it, a population."""
+"""What an assessment reads, as Spark opens it: the table, a release of it, a population."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.errors import Fault, InputError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.planning.assessment import POPULATION, RELEASE, narrowed, refuse_other_kind, sets_of
@@ -15,37 +14,12 @@ from privrisk_spark.policy.assessment import Masked, MaskedTable
 from privrisk_spark.policy.dictionaries import Table, TableDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import ValuesRead
-from privrisk_spark.runs.places import ResultPlace
-from privrisk_spark.runs.progress import Progress
 from privrisk_spark.runs.workplace import output_at
 from privrisk_spark.stages.assessing.sources import Release
 from privrisk_spark.tables.completeness import collect_files_read
 from privrisk_spark.tables.opening import collect_hierarchies, open_dictionary, open_table, read
 from privrisk_spark.tables.released import Partitions, read_published
 from privrisk_spark.tables.tidying import collect_values_read
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """What every stage of an assessment, or of an attack, needs.
-
-    Attributes
-    ----------
-    spark : SparkSession
-    policy : Policy
-        As it is given.
-    place : ResultPlace
-        Where the findings go.
-    scratch : Scratch
-    progress : Progress
-        Records the stages as they end.
-    """
-
-    spark: SparkSession
-    policy: Policy
-    place: ResultPlace
-    scratch: Scratch
-    progress: Progress
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ from typing import Any
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import SpreadVectors, StoredCounts
 from privrisk_spark.errors import EngineError, SchemaError
-from privrisk_spark.pipelines.release.opened import Opened, Run
+from privrisk_spark.pipelines.release.opened import Opened
+from privrisk_spark.pipelines.run import ReleaseRun
 from privrisk_spark.planning.counting import PlanChoice, plans_in_words
 from privrisk_spark.results.facts import FilesRead, InputFacts
 from privrisk_spark.results.release import Check
@@ -67,12 +68,12 @@ class Encoded:
         }
 
 
-def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
+def encode_table(run: ReleaseRun, opened: Opened, *, blocks: bool) -> Encoded:
     """Materialize the table as codes, measure it, and hold it against the input contract.
 
     Parameters
     ----------
-    run : Run
+    run : ReleaseRun
     opened : Opened
     blocks : bool
         Add what the keyed draws of a record are made from.
@@ -146,12 +147,12 @@ class Counted:
         return rows if len(rows) > 1 else next(iter(rows.values()))
 
 
-def count_dictionaries(run: Run, opened: Opened, rows: Batches) -> Counted:
+def count_dictionaries(run: ReleaseRun, opened: Opened, rows: Batches) -> Counted:
     """Count every dictionary by its plan.
 
     Parameters
     ----------
-    run : Run
+    run : ReleaseRun
     opened : Opened
         Its plans are chosen.
     rows : Batches

@@ -1,20 +1,17 @@
-"""A run, and its sources as Spark opens them: table, dictionaries, linkage table, hierarchies; the counting plans."""
+"""The sources of a release as Spark opens them: table, dictionaries, linkage table, hierarchies; the counting plans."""
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark.engine.batches import Scratch
-from privrisk_spark.engine.fingerprints import collect_frame_digest
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.builders import is_public
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.counting.consistent import Axis
+from privrisk_spark.pipelines.run import ReleaseRun
 from privrisk_spark.planning.as_published import AsPublished
 from privrisk_spark.planning.counting import PlanChoice, plan_of
 from privrisk_spark.planning.dictionaries import axes, true_dictionary
@@ -23,10 +20,7 @@ from privrisk_spark.policy.dictionaries import DictionaryTable
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.results.facts import FilesRead, ValuesRead
-from privrisk_spark.runs.progress import Progress
-from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.stages.publishing.directories import check_partitions
-from privrisk_spark.storage.parts import LocalParts, PartDirectory
 from privrisk_spark.tables.arrival import collect_enough_rows
 from privrisk_spark.tables.completeness import collect_files_read
 from privrisk_spark.tables.links import OpenLinks, open_links
@@ -34,53 +28,8 @@ from privrisk_spark.tables.opening import collect_hierarchies, open_dictionary, 
 from privrisk_spark.tables.sources import files_read
 from privrisk_spark.tables.tidying import OpenTable, collect_values_read, recoded
 
-Announce = Callable[[str], object]
-
 TABLES = ("table", "dictionary", "linkage")
 """Parts of a policy that name the tables a release reads."""
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """What every stage of a run needs.
-
-    Attributes
-    ----------
-    spark : SparkSession
-    policy : Policy
-    place : Workplace
-    date : date
-        Business date.
-    announce : callable or None
-        Called with the text of the plan once it is chosen.
-    table : DataFrame or None
-        Read instead of the policy's table, where the caller gave one.
-    scratch : Scratch
-    progress : Progress
-        Records the stages as they end.
-    again : bool
-        Whether the run id can be asked for again.
-    """
-
-    spark: SparkSession
-    policy: Policy
-    place: Workplace
-    date: dt.date
-    announce: Announce | None
-    table: DataFrame | None
-    scratch: Scratch
-    progress: Progress
-    again: bool = True
-
-    @cached_property
-    def frame_digest(self) -> str | None:
-        """Digest of the given frame, by which a repeated run is known; None if no frame is given or none can come."""
-        return collect_frame_digest(self.table) if self.table is not None and self.again else None
-
-    def parts_of_files(self) -> PartDirectory:
-        """Make the directory in which tasks write the release's files, whence they are taken to staging."""
-        shared = self.scratch.shared
-        return (LocalParts(str(self.place.parts)) if shared is None else shared).below("files")
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +143,7 @@ def open_hierarchies(policy: Policy, sources: Sources, files: FilesRead | None =
     return collect_hierarchies(policy, sources.table, sources.known, given=sources.given)
 
 
-def open_run(run: Run) -> Opened:
+def open_run(run: ReleaseRun) -> Opened:
     """Open the sources and build the hierarchies, which reads the table only where leaves come from the data."""
     policy = run.policy
     sources = open_sources(run.spark, policy, run.table)
@@ -211,14 +160,14 @@ def open_run(run: Run) -> Opened:
     return Opened(sources, hierarchies, axes(policy, hierarchies), {}, files, values)
 
 
-def files_of_table(run: Run, opened: Opened) -> list[str]:
+def files_of_table(run: ReleaseRun, opened: Opened) -> list[str]:
     """Return the files of the table that is released, which its lineage holds from now on."""
     if run.table is not None:
         return files_read(None, run.table)
     return files_read(run.policy.table, opened.sources.opened["table"].as_read)
 
 
-def _collect_files_read(run: Run, sources: Sources) -> FilesRead | None:
+def _collect_files_read(run: ReleaseRun, sources: Sources) -> FilesRead | None:
     """Refuse tables of which not all is read; of one that is released privately nothing but its files is looked at."""
     policy, private = run.policy, run.policy.guarantee.kind == "dp"
     for dictionary in policy.dictionaries:
@@ -246,7 +195,7 @@ def _collect_values_read(policy: Policy, sources: Sources) -> tuple[ValuesRead, 
     return tuple(values for one in counted for values in collect_values_read(one))
 
 
-def choose_plans(run: Run, opened: Opened) -> Opened:
+def choose_plans(run: ReleaseRun, opened: Opened) -> Opened:
     """Choose the plan of each dictionary; its rows are counted only if somebody wants to read the plan."""
     sources, choices = opened.sources, {}
     for dictionary in run.policy.dictionaries:
@@ -258,7 +207,7 @@ def choose_plans(run: Run, opened: Opened) -> Opened:
     return replace(opened, choices=choices)
 
 
-def announce_plan(run: Run, opened: Opened, plan: Mechanism | AsPublished | None = None) -> None:
+def announce_plan(run: ReleaseRun, opened: Opened, plan: Mechanism | AsPublished | None = None) -> None:
     """Tell who asked what the run will do."""
     if run.announce is not None:
         run.announce(explanation(run.policy, opened.hierarchies, opened.choices, plan))

@@ -19,14 +19,7 @@ from privrisk_spark.engine.decided import Decide
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.pipelines.release.encoded import Encoded, count_dictionaries, encode_table
-from privrisk_spark.pipelines.release.opened import (
-    Opened,
-    Run,
-    announce_plan,
-    choose_plans,
-    files_of_table,
-    open_run,
-)
+from privrisk_spark.pipelines.release.opened import Opened, announce_plan, choose_plans, files_of_table, open_run
 from privrisk_spark.pipelines.release.published import (
     charge_of,
     fill_vault,
@@ -42,6 +35,7 @@ from privrisk_spark.pipelines.release.written import (
     validate_release,
     write_histogram,
 )
+from privrisk_spark.pipelines.run import ReleaseRun
 from privrisk_spark.planning.budget import ledger_of
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import cost_of
@@ -62,7 +56,7 @@ from privrisk_spark.stages.private import admission, crowds, release_keys, sampl
 from privrisk_spark.stages.publishing import contracts
 
 
-def release_privately(run: Run) -> dict[str, Any]:
+def release_privately(run: ReleaseRun) -> dict[str, Any]:
     """Draw every row's disclosure under differential privacy, and publish; returns the manifest."""
     opened, plan = read(run)
     reserved = reserve(run, opened, plan)
@@ -94,7 +88,7 @@ def release_privately(run: Run) -> dict[str, Any]:
     return publish_and_settle(run, opened, reserved, record, public, histogram.written, chosen | drawing.stated)
 
 
-def read(run: Run) -> tuple[Opened, Mechanism]:
+def read(run: ReleaseRun) -> tuple[Opened, Mechanism]:
     """Stage: open the sources, of the table only its schema, and plan the mechanism."""
     policy = run.policy
     with run.progress.stage("read") as stage:
@@ -130,7 +124,7 @@ class Reserved:
     made: Reservation
 
 
-def reserve(run: Run, opened: Opened, plan: Mechanism) -> Reserved:
+def reserve(run: ReleaseRun, opened: Opened, plan: Mechanism) -> Reserved:
     """Stage: reserve the budget, make the key, and have the ledger hold the run to it before anything is read.
 
     Raises
@@ -152,7 +146,7 @@ def reserve(run: Run, opened: Opened, plan: Mechanism) -> Reserved:
     return Reserved(charge, digest, key, made)
 
 
-def encode(run: Run, opened: Opened, reserved: Reserved) -> tuple[Encoded, release_keys.ReleaseKeys]:
+def encode(run: ReleaseRun, opened: Opened, reserved: Reserved) -> tuple[Encoded, release_keys.ReleaseKeys]:
     """Stage: the table as codes, one row a person, and the keys of this content."""
     place = run.place
     with run.progress.stage("encode") as stage:
@@ -170,7 +164,7 @@ def encode(run: Run, opened: Opened, reserved: Reserved) -> tuple[Encoded, relea
 
 
 def choose(
-    run: Run, plan: Mechanism, encoded: Encoded, recoding: sampling.Recoding, keys: release_keys.ReleaseKeys
+    run: ReleaseRun, plan: Mechanism, encoded: Encoded, recoding: sampling.Recoding, keys: release_keys.ReleaseKeys
 ) -> tuple[sampling.Recoding, dict[str, Any]]:
     """Stage: draw the schemes; returns the recoding by them, and what the manifest states of them."""
     with run.progress.stage("choose") as stage:
@@ -200,7 +194,7 @@ class Drawing:
 
 
 def admit(
-    run: Run,
+    run: ReleaseRun,
     opened: Opened,
     plan: Mechanism,
     encoded: Encoded,
@@ -240,7 +234,7 @@ class Admitted:
     counted_by: str
 
 
-def _by_public_dictionary(run: Run, opened: Opened, encoded: Encoded, recoding: sampling.Recoding) -> Admitted:
+def _by_public_dictionary(run: ReleaseRun, opened: Opened, encoded: Encoded, recoding: sampling.Recoding) -> Admitted:
     """Count the public dictionary, which may be known to everybody."""
     counted = count_dictionaries(run, opened, encoded.rows)
     (counts,) = counted.counts
@@ -255,7 +249,7 @@ def _by_public_dictionary(run: Run, opened: Opened, encoded: Encoded, recoding: 
 
 
 def _by_noisy_counts(
-    run: Run, opened: Opened, encoded: Encoded, recoding: sampling.Recoding, keys: release_keys.ReleaseKeys
+    run: ReleaseRun, opened: Opened, encoded: Encoded, recoding: sampling.Recoding, keys: release_keys.ReleaseKeys
 ) -> Admitted:
     """Admit cells by noisy counts of the table, or take those that an earlier release admitted."""
     mode, asked = recoding.mechanism.mode, run.policy.guarantee
@@ -268,7 +262,7 @@ def _by_noisy_counts(
     return Admitted(cells, {"admitted_cells": cells.sizes, "admitted": published}, "admission")
 
 
-def recode(run: Run, opened: Opened, plan: Mechanism, encoded: Encoded, drawing: Drawing) -> Decided:
+def recode(run: ReleaseRun, opened: Opened, plan: Mechanism, encoded: Encoded, drawing: Drawing) -> Decided:
     """Stage: draw each row's disclosure, and whether it is kept."""
     asked = run.policy.guarantee
     assert isinstance(asked, DpGuarantee)
@@ -279,7 +273,7 @@ def recode(run: Run, opened: Opened, plan: Mechanism, encoded: Encoded, drawing:
     return drawn
 
 
-def threshold(run: Run, opened: Opened, plan: Mechanism, drawn: Decided) -> Histogram:
+def threshold(run: ReleaseRun, opened: Opened, plan: Mechanism, drawn: Decided) -> Histogram:
     """Stage: drop tuples with too few rows, and write the release from the rest."""
     with run.progress.stage("threshold") as stage:
         kept = crowds.crowd_histogram(drawn.tuples.frame(run.spark), k=opened.k, crowd=plan.crowd)
@@ -296,7 +290,7 @@ def threshold(run: Run, opened: Opened, plan: Mechanism, drawn: Decided) -> Hist
     return histogram
 
 
-def validate(run: Run, opened: Opened, plan: Mechanism, encoded: Encoded, written: Written) -> tuple[Check, ...]:
+def validate(run: ReleaseRun, opened: Opened, plan: Mechanism, encoded: Encoded, written: Written) -> tuple[Check, ...]:
     """Stage: hold the staged files against the release contract; returns the checks of the input and of the release."""
     with run.progress.stage("validate") as stage:
         rules, values = contracts.release_rules(run.policy, written.facts, written.label_rows)
@@ -308,7 +302,7 @@ def validate(run: Run, opened: Opened, plan: Mechanism, encoded: Encoded, writte
 
 
 def publish_and_settle(
-    run: Run,
+    run: ReleaseRun,
     opened: Opened,
     reserved: Reserved,
     record: RunRecord,

@@ -13,8 +13,9 @@ from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.pipelines.release.catalog_table import check_catalog_table, write_catalog_table
 from privrisk_spark.pipelines.release.lake_output import check_lake, commit_to_lake, lake_place
-from privrisk_spark.pipelines.release.opened import TABLES, Announce, Run
+from privrisk_spark.pipelines.release.opened import TABLES
 from privrisk_spark.pipelines.release.published import confirm, refuse_note, refuse_withdrawn
+from privrisk_spark.pipelines.run import Announce, ReleaseRun, Run
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.places import refuse_input, refuse_public_ledger
 from privrisk_spark.planning.request import tables_of
@@ -30,31 +31,31 @@ from privrisk_spark.tables.sources import files_only_spark_knows
 from privrisk_spark.version import __version__
 
 
-def _by_risk(run: Run) -> dict[str, Any]:
+def _by_risk(run: ReleaseRun) -> dict[str, Any]:
     from privrisk_spark.pipelines.release.by_risk import release_by_risk
 
     return release_by_risk(run)
 
 
-def _masked(run: Run) -> dict[str, Any]:
+def _masked(run: ReleaseRun) -> dict[str, Any]:
     from privrisk_spark.pipelines.release.masked import release_masked
 
     return release_masked(run)
 
 
-def _privately(run: Run) -> dict[str, Any]:
+def _privately(run: ReleaseRun) -> dict[str, Any]:
     from privrisk_spark.pipelines.release.private import release_privately
 
     return release_privately(run)
 
 
-def _as_published(run: Run) -> dict[str, Any]:
+def _as_published(run: ReleaseRun) -> dict[str, Any]:
     from privrisk_spark.pipelines.release.as_published import release_as_published
 
     return release_as_published(run)
 
 
-BY_KIND: dict[str, Callable[[Run], dict[str, Any]]] = {
+BY_KIND: dict[str, Callable[[ReleaseRun], dict[str, Any]]] = {
     "risk": _by_risk,
     "k-anonymity": _by_risk,
     "masked": _masked,
@@ -173,7 +174,7 @@ def _release(
         progress = Progress(place.vault.status, run_id, stages_of(policy.guarantee), labels(spark))
         try:
             with scratch_of(spark, policy, place.scratch, place.vault) as scratch:
-                run = Run(spark, opened.policy, place, date, announce, table, scratch, progress, again)
+                run = Run(spark, opened.policy, place, run_id, date, scratch, progress, table, announce, again)
                 published = BY_KIND[policy.guarantee.kind](run)
         finally:
             _keep_metrics(policy, place, date, progress)

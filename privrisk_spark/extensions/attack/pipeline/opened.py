@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -22,8 +22,9 @@ from privrisk_spark.extensions.attack.planning.attacks import (
 )
 from privrisk_spark.extensions.attack.policy import ProtectedTable, attack_of
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.pipelines.assess.opened import Run, open_release
+from privrisk_spark.pipelines.assess.opened import open_release
 from privrisk_spark.pipelines.assess.vault import open_decisions, with_ids
+from privrisk_spark.pipelines.run import ResultRun
 from privrisk_spark.stages.assessing.sources import Release, collect_strangers, numeric_ids
 from privrisk_spark.tables.completeness import collect_files_read
 from privrisk_spark.tables.opening import collect_hierarchies, open_table
@@ -77,13 +78,13 @@ class Opened:
         return [list(self.hierarchies).index(name) for name in self.known]
 
 
-def read(run: Run, table: DataFrame | None, announce: Callable[[str], object] | None = None) -> Opened:
+def read(run: ResultRun) -> Opened:
     """Stage: open the original table, the protected one, the intruder's own, and what tells whose the rows are."""
     with run.progress.stage("read") as stage:
         spark, policy, asked = run.spark, run.policy, attack_of(run.policy)
         reading = read_policy(policy)
-        opened = open_table(spark, reading, table)
-        if table is None:
+        opened = open_table(spark, reading, run.table)
+        if run.table is None:
             collect_files_read(spark, reading.table, opened.as_read, key="table")
         collect_values_read(opened)
         names, used = known_columns(policy), reading.used_columns
@@ -109,18 +110,18 @@ def read(run: Run, table: DataFrame | None, announce: Callable[[str], object] | 
             (leaves_of(one.source, {name: one.column(name) for name in open_names}), one.frame)
             for one in (tables.values() if open_names else ())
         ]
-        hierarchies = collect_hierarchies(reading, opened.rows, leaves, given=table is not None)
+        hierarchies = collect_hierarchies(reading, opened.rows, leaves, given=run.table is not None)
         known = {name: hierarchies[name] for name in names}
         refuse_levels(asked, {name: tree.height for name, tree in known.items()})
         for key, one in tables.items():
             refuse_no_persons(one, key=key)
             collect_strangers(one, known, key=key)
-        if announce is not None:
-            announce(explain_attack(policy, known, release=release.title))
+        if run.announce is not None:
+            run.announce(explain_attack(policy, known, release=release.title))
         stage.sentence = f"Opened the table and {release.title}; the intruder knows {len(known)} columns."
     return Opened(
         opened.rows,
-        table is not None,
+        run.table is not None,
         hierarchies,
         known,
         release,
