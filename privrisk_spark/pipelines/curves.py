@@ -31,6 +31,7 @@ from privrisk_spark.kernels.disclosure.estimated import nested_counts
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.kernels.search.dictionary_curves import DictionaryCurves, dictionary_curves
 from privrisk_spark.kernels.search.method import Search
+from privrisk_spark.pipelines.opening import Sources, open_hierarchies, open_sources
 from privrisk_spark.pipelines.run import Announce, ResultRun, start_run
 from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.curves import CurveRequest, floors_of, growing_dictionary, refuse_other_problems
@@ -48,11 +49,8 @@ from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.diagnostics.estimated import collect_share_vectors, share_vectors
-from privrisk_spark.tables.completeness import collect_files_read
 from privrisk_spark.tables.encode import dictionary_rows, id_of, identities
 from privrisk_spark.tables.materialize import collect_codes
-from privrisk_spark.tables.opening import collect_hierarchies, open_dictionary, open_table
-from privrisk_spark.tables.tidying import collect_values_read
 from privrisk_spark.version import __version__
 
 STAGES = 6
@@ -142,11 +140,7 @@ class Opened:
 
     Attributes
     ----------
-    table : DataFrame
-    given : bool
-        Whether the caller gave it, so that it is read by Spark alone.
-    dictionaries : dict of name to DataFrame
-        The external ones.
+    sources : Sources
     hierarchies : dict of quasi-identifier to Hierarchy
     grown : OneDictionary
         The dictionary that is cut into samples.
@@ -156,9 +150,7 @@ class Opened:
         Least utilities, ascending.
     """
 
-    table: DataFrame
-    given: bool
-    dictionaries: dict[str, DataFrame]
+    sources: Sources
     hierarchies: dict[str, Hierarchy]
     grown: OneDictionary
     dictionary: str
@@ -167,27 +159,15 @@ class Opened:
 
 def open_curves(spark: SparkSession, policy: Policy, request: CurveRequest, given: DataFrame | None) -> Opened:
     """Open the sources; reads the table only where leaves of a hierarchy come from the data."""
-    opened = open_table(spark, policy, given)
-    if given is None:
-        collect_files_read(spark, policy.table, opened.as_read, key="table")
-    collect_values_read(opened)
-    table = opened.rows
-    frames, known = {}, []
-    for dictionary in all_dictionaries(policy):
-        if dictionary.table is not None:
-            attackers = open_dictionary(spark, dictionary.table, key=dictionary.key)
-            collect_files_read(spark, dictionary.table, attackers.as_read, key=dictionary.key)
-            collect_values_read(attackers)
-            frames[dictionary.name] = attackers.rows
-            known.append((dictionary.table, frames[dictionary.name]))
-    if table.isEmpty():
+    sources = open_sources(spark, policy, given, all_dictionaries(policy))
+    if sources.table.isEmpty():
         raise SchemaError("table: it has no rows.")
-    hierarchies = collect_hierarchies(policy, table, known, given=given is not None)
+    hierarchies = open_hierarchies(policy, sources)
     refuse_other_problems(policy, hierarchies)
     grown = growing_dictionary(policy)
     floors = floors_of(policy, hierarchies, request.floors)
     named = dictionary_in_words(policy, grown)
-    return Opened(table, given is not None, frames, hierarchies, grown, named, floors)
+    return Opened(sources, hierarchies, grown, named, floors)
 
 
 def explained(policy: Policy, opened: Opened, request: CurveRequest) -> str:
@@ -233,7 +213,7 @@ def encode(run: ResultRun, opened: Opened) -> Encoded:
     """Stage: the table as codes."""
     with run.progress.stage("encode") as stage:
         rows, n_rows = collect_codes(
-            run.scratch, opened.table, run.policy, opened.hierarchies, run.place, given=opened.given
+            run.scratch, opened.sources.table, run.policy, opened.hierarchies, run.place, given=opened.sources.given
         )
         stage.sentence = "Encoded every value as an integer code."
     return Encoded(rows, n_rows)
@@ -273,7 +253,7 @@ def count(run: ResultRun, request: CurveRequest, opened: Opened, encoded: Encode
 
 
 def _count(run: ResultRun, opened: Opened, encoded: Encoded, dictionary: OneDictionary) -> StoredCounts:
-    frame = opened.dictionaries.get(dictionary.name)
+    frame = opened.sources.dictionaries.get(dictionary.name)
     rows = dictionary_rows(encoded.rows, frame, dictionary, opened.hierarchies)
     return collect_held(run.scratch, rows, run.policy, opened.hierarchies, dictionary)
 
@@ -286,13 +266,13 @@ def _cut(
     own, numbers, estimated = None, False, true_dictionary(policy) is not None
     if estimated:
         (estimate,) = policy.dictionaries
-        frame = opened.dictionaries.get(estimate.name)
-        mine = (opened.table, policy.table.record_id) if frame is None else (frame, id_of(estimate))
-        numbers = ids_are_numbers((opened.dictionaries.get(grown.name), id_of(grown)), mine)
+        frame = opened.sources.dictionaries.get(estimate.name)
+        mine = (opened.sources.table, policy.table.record_id) if frame is None else (frame, id_of(estimate))
+        numbers = ids_are_numbers((opened.sources.dictionaries.get(grown.name), id_of(grown)), mine)
     if grown.table is None:
         rows = own_vectors(encoded.rows.frame(), axes(policy, hierarchies, grown))
     else:
-        rows = identities(opened.dictionaries[grown.name], grown, policy, hierarchies, numbers=numbers)
+        rows = identities(opened.sources.dictionaries[grown.name], grown, policy, hierarchies, numbers=numbers)
     if estimated:
         if frame is None:
             own = encoded.rows.frame().select(F.col(schemas.RECORD_ID).alias(ID))

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.errors import ConfigError, Fault, SchemaError
-from privrisk_spark.pipelines.release.opened import open_hierarchies, open_sources
+from privrisk_spark.pipelines.opening import open_hierarchies, open_sources
 from privrisk_spark.pipelines.run import Announce, start_run
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes
@@ -33,10 +33,8 @@ from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.deciding.local import fitted_tree
 from privrisk_spark.stages.deciding.recode import chosen_scheme, collect_problem
 from privrisk_spark.stages.deciding.rules import RuleInputs
-from privrisk_spark.tables.completeness import collect_files_read
 from privrisk_spark.tables.encode import dictionary_rows
 from privrisk_spark.tables.materialize import collect_codes
-from privrisk_spark.tables.tidying import collect_values_read
 
 SCHEME = "scheme.json"
 
@@ -122,16 +120,9 @@ def fit(
     ) as run:
         policy, scratch, progress = run.policy, run.scratch, run.progress
         with progress.stage("read") as stage:
-            sources = open_sources(spark, policy, table)
-            if table is None:
-                collect_files_read(spark, policy.table, sources.opened["table"].as_read, key="table")
-            collect_values_read(sources.opened["table"])
-            people = population_of(policy)
-            if people is not None and people.table is not None:
-                opened = sources.opened[people.key]
-                collect_files_read(spark, people.table, opened.as_read, key=people.key)
-                collect_values_read(opened)
+            sources = open_sources(spark, policy, table, policy.dictionaries)
             hierarchies = open_hierarchies(policy, sources)
+            people = population_of(policy)
             recoding = decision_of(policy).procedure(hierarchies)
             assert isinstance(recoding, Recoding), "a table is recoded to be k-anonymous"
             if announce is not None:

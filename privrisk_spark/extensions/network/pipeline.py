@@ -54,20 +54,30 @@ from privrisk_spark.extensions.network.stages.diffusing import ByDiffusion
 from privrisk_spark.extensions.network.stages.network import StoredNetwork
 from privrisk_spark.extensions.network.stages.pairs import collect_friends_of_friends, collect_sample, friendliness
 from privrisk_spark.extensions.network.stages.profiles import store_trees
-from privrisk_spark.extensions.network.stages.user_pairs import StoredPairs, collect_buckets, collect_pieces, columns_of
+from privrisk_spark.extensions.network.stages.user_pairs import (
+    StoredPairs,
+    check_columns,
+    collect_buckets,
+    collect_pieces,
+    columns_of,
+)
 from privrisk_spark.extensions.network.stages.users import StoredUsers, collect_users
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.pipelines.opening import (
+    FIRST_ERROR,
+    Inspection,
+    Sources,
+    open_hierarchies,
+    open_source,
+    open_sources,
+)
 from privrisk_spark.pipelines.run import Announce, ResultRun, start_run
 from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import warn_of_one_row, write_status
-from privrisk_spark.tables.completeness import collect_files_read
 from privrisk_spark.tables.materialize import collect_codes
-from privrisk_spark.tables.opening import collect_hierarchies, open_table
-from privrisk_spark.tables.opening import read as open_source
 from privrisk_spark.tables.sources import files_only_spark_knows
-from privrisk_spark.tables.tidying import collect_values_read
 from privrisk_spark.version import __version__
 
 STAGES = 5
@@ -94,7 +104,8 @@ class Opened:
 
     Attributes
     ----------
-    profiles : DataFrame
+    sources : Sources
+        The profiles.
     given : bool
         Whether the caller gave the edges, so that they are read by Spark only.
     hierarchies : dict of quasi-identifier to Hierarchy
@@ -102,7 +113,7 @@ class Opened:
         What sharing reads besides the profiles.
     """
 
-    profiles: DataFrame
+    sources: Sources
     given: bool
     hierarchies: dict[str, Hierarchy]
     tables: dict[str, DataFrame]
@@ -171,22 +182,43 @@ def share(
 def read(run: ResultRun, edges: DataFrame | None) -> Opened:
     """Stage: open the profiles, and every other table that the policy names."""
     with run.progress.stage("read") as stage:
-        spark, policy = run.spark, run.policy
-        reading = read_policy(policy)
-        opened = open_table(spark, reading, run.table)
-        if run.table is None:
-            collect_files_read(spark, reading.table, opened.as_read, key="table")
-        collect_values_read(opened)
-        hierarchies = collect_hierarchies(reading, opened.rows, [], given=run.table is not None)
-        tables = {}
-        for key, table in tables_of(sharing_of(policy)).items():
-            frame = edges if key == EDGES else None
-            if frame is None:
-                frame = open_source(spark, table, key=key, used=columns_of(table).values())
-                collect_files_read(spark, table, frame, key=key)
+        opened = open_network(run.spark, run.policy, run.table, edges)
+        stage.sentence = (
+            f"Opened the profiles, of {len(opened.hierarchies)} attributes, and {len(opened.tables)} other tables."
+        )
+    return opened
+
+
+def open_network(
+    spark: SparkSession,
+    policy: Policy,
+    profiles: DataFrame | None,
+    edges: DataFrame | None,
+    inspection: Inspection = FIRST_ERROR,
+) -> Opened:
+    """Open the profiles, and every other table that the policy names.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+    profiles, edges : DataFrame or None
+        Read instead of the policy's tables.
+    inspection : Inspection, optional
+        Collects errors, and checks the columns of the other tables.
+    """
+    reading, tables = read_policy(policy), {}
+    sources = open_sources(spark, reading, profiles, inspection=inspection)
+    hierarchies = open_hierarchies(reading, sources, inspection=inspection)
+    for key, table in tables_of(sharing_of(policy)).items():
+        named, frame = columns_of(table), edges if key == EDGES else None
+        if frame is None:
+            frame = open_source(spark, table, key=key, used=named.values(), inspection=inspection)
+        if frame is not None:
+            with inspection.at(key):
+                check_columns(frame, named, key=key)
             tables[key] = frame
-        stage.sentence = f"Opened the profiles, of {len(hierarchies)} attributes, and {len(tables)} other tables."
-    return Opened(opened.rows, edges is not None, hierarchies, tables)
+    return Opened(sources, edges is not None, hierarchies, tables)
 
 
 def encode(run: ResultRun, opened: Opened) -> StoredUsers:
@@ -195,11 +227,11 @@ def encode(run: ResultRun, opened: Opened) -> StoredUsers:
         reading = read_policy(run.policy)
         rows, n_rows = collect_codes(
             run.scratch,
-            opened.profiles,
+            opened.sources.table,
             reading,
             opened.hierarchies,
             run.place,
-            given=run.table is not None,
+            given=opened.sources.given,
             unique=True,
         )
         if not n_rows:
@@ -207,7 +239,7 @@ def encode(run: ResultRun, opened: Opened) -> StoredUsers:
         warn_of_one_row(n_rows)
         n_weights = len(reading.weight_columns)
         users = collect_users(run.scratch, rows, n_rows, k=len(opened.hierarchies), n_weights=n_weights)
-        users = replace(users, numbers=ids_are_numbers((opened.profiles, reading.table.record_id)))
+        users = replace(users, numbers=ids_are_numbers((opened.sources.table, reading.table.record_id)))
         stage.sentence = f"Numbered {n_rows:,} users, and encoded every value as an integer code."
         stage.rows = n_rows
     return users

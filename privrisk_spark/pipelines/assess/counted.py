@@ -10,9 +10,8 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.errors import InputError
-from privrisk_spark.pipelines.assess.opened import Opened
+from privrisk_spark.pipelines.assess.opened import Opened, population_of
 from privrisk_spark.pipelines.run import ResultRun
-from privrisk_spark.planning.assessment import POPULATION
 from privrisk_spark.stages.assessing.classes import Layout, buckets_of, count_rows, table_rows
 from privrisk_spark.stages.assessing.households import HOUSEHOLD, with_household
 from privrisk_spark.stages.assessing.matched import Matched, as_doubles, collect_matched
@@ -190,7 +189,7 @@ def _count_release(
     if release.given.record_id is None or table.record_id is None:
         rows = open_released_rows(release, opened.hierarchies, held, layout)
         return _count(run, "release", release.title, rows, layout, n_rows, held), None
-    masked = masked_columns(release, run.policy.assess.intervals, opened.table)
+    masked = masked_columns(release, run.policy.assess.intervals, opened.sources.table)
     released = open_released_rows(
         release,
         opened.hierarchies,
@@ -198,7 +197,7 @@ def _count_release(
         layout,
         identity=True,
         numbers=list(masked.values()),
-        numeric=numeric_ids(opened.table, table),
+        numeric=numeric_ids(opened.sources.table, table),
     )
     layout = replace(layout, persons=table.entity_id is not None, weighted=table.weight is not None)
     kept = opened.policy.kept_columns
@@ -231,9 +230,8 @@ def _count(
 
 
 def _count_population(run: ResultRun, opened: Opened, encoded: Encoded) -> StoredCounts | None:
-    if opened.population is None:
+    named = population_of(opened.policy)
+    if named.table is None:
         return None
-    (dictionary,) = opened.policy.dictionaries
-    named = replace(dictionary, name="population", key=POPULATION)
-    rows = dictionary_rows(encoded.rows, opened.population, named, opened.hierarchies)
+    rows = dictionary_rows(encoded.rows, opened.sources.dictionaries[named.name], named, opened.hierarchies)
     return collect_held(run.scratch, rows, opened.policy, opened.hierarchies, named)

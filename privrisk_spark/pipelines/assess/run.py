@@ -32,9 +32,10 @@ from privrisk_spark.pipelines.assess.measured import (
     subject_of,
     write_records,
 )
-from privrisk_spark.pipelines.assess.opened import Opened, open_assessment
+from privrisk_spark.pipelines.assess.opened import Opened, note_release, open_release, population_of
+from privrisk_spark.pipelines.opening import FIRST_ERROR, Inspection, open_hierarchies, open_sources
 from privrisk_spark.pipelines.run import Announce, ResultRun, start_run
-from privrisk_spark.planning.assessment import POPULATION, RELEASE, assumptions_of
+from privrisk_spark.planning.assessment import POPULATION, RELEASE, assumptions_of, narrowed, refuse_other_kind, sets_of
 from privrisk_spark.planning.lakes import versions_of
 from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.policy.assessment import MaskedTable
@@ -144,21 +145,59 @@ def assess(
     return result
 
 
+def open_assessment(
+    spark: SparkSession, policy: Policy, table: DataFrame | None, inspection: Inspection = FIRST_ERROR
+) -> tuple[Opened, MaskedRelease | None]:
+    """Open the table, the population and the release, and collect the leaves of hierarchies that come from the data.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+        As it is given.
+    table : DataFrame or None
+        Read instead of the policy's table.
+    inspection : Inspection, optional
+        Collects errors.
+
+    Raises
+    ------
+    InputError
+        If a source cannot be opened, lacks a column, or has labels that are no nodes.
+    """
+    reading, asked = narrowed(policy), policy.assess.release
+    sources = open_sources(spark, reading, table, [population_of(reading)], inspection=inspection)
+    hierarchies = open_hierarchies(reading, sources, inspection=inspection)
+    release, masked = None, None
+    with inspection.at(RELEASE):
+        if asked is not None and policy.guarantee.kind == "masked":
+            masked = open_masked(spark, policy, asked)
+        elif asked is not None:
+            needed, used = list(policy.quasi_identifiers), reading.used_columns
+            release = open_release(spark, policy, asked, needed, key=RELEASE, used=used)
+            refuse_other_kind(policy, release.manifest)
+            collect_strangers(release, hierarchies, key=RELEASE)
+        note_release(release if masked is None else masked.release, RELEASE, inspection)
+    return Opened(reading, sources, release, hierarchies, sets_of(policy)), masked
+
+
+def explain(policy: Policy, opened: Opened, masked: MaskedRelease | None) -> str:
+    """Return what is measured, as text."""
+    release = opened.release if masked is None else masked.release
+    title = None if release is None else release.title
+    return assessment_explanation(policy, opened.hierarchies, opened.sets, release=title)
+
+
 def read(run: ResultRun) -> tuple[Opened, MaskedRelease | None, list[Vocabulary]]:
     """Stage: open the sources, and collect the values of the columns the classes hold."""
     with run.progress.stage("read") as stage:
-        opened, policy, masked = open_assessment(run.spark, run.policy, run.table), run.policy, None
-        if policy.assess.release is not None and policy.guarantee.kind == "masked":
-            masked = open_masked(run.spark, policy, policy.assess.release)
+        opened, masked = open_assessment(run.spark, run.policy, run.table)
         if run.announce is not None:
-            release = opened.release if masked is None else masked.release
-            title = None if release is None else release.title
-            run.announce(assessment_explanation(policy, opened.hierarchies, opened.sets, release=title))
-        if opened.release is not None:
-            collect_strangers(opened.release, opened.hierarchies, key=RELEASE)
-        vocabularies = collect_vocabularies(run.policy, opened.table, opened.release, given=opened.given)
+            run.announce(explain(run.policy, opened, masked))
+        sources = opened.sources
+        vocabularies = collect_vocabularies(run.policy, sources.table, opened.release, given=sources.given)
         stage.sentence = f"Opened the table with {len(opened.hierarchies)} quasi-identifiers."
-        changed = values_changed(opened.values)
+        changed = values_changed(sources.values)
         versions = versions_of(run.policy)
         stage.parameters = {
             **({"values_changed_on_reading": changed} if changed else {}),
@@ -171,7 +210,7 @@ def encode(run: ResultRun, opened: Opened) -> Encoded:
     """Stage: the table as codes."""
     with run.progress.stage("encode") as stage:
         rows, n_rows = collect_codes(
-            run.scratch, opened.table, opened.policy, opened.hierarchies, run.place, given=opened.given
+            run.scratch, opened.sources.table, opened.policy, opened.hierarchies, run.place, given=opened.sources.given
         )
         if not n_rows:
             raise SchemaError("table: it has no rows.")

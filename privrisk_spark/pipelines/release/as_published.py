@@ -61,7 +61,7 @@ def release_as_published(run: ReleaseRun) -> dict[str, Any]:
 def read(run: ReleaseRun) -> tuple[Opened, AsPublished]:
     """Stage: open the sources, and plan what is drawn."""
     with run.progress.stage("read") as stage:
-        opened = open_run(run)
+        opened = open_run(run.spark, run.policy, run.table)
         plan = as_published(run.policy, opened.hierarchies)
         opened = choose_plans(run, opened)
         announce_plan(run, opened, plan)

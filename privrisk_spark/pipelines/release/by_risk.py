@@ -33,6 +33,7 @@ from privrisk_spark.pipelines.release.written import (
 from privrisk_spark.pipelines.run import ReleaseRun
 from privrisk_spark.planning.decisions.decision import Decision
 from privrisk_spark.planning.decisions.registry import decision_of
+from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import EarlierRelease, earlier_releases, refuse_differences
 from privrisk_spark.planning.rules import Recoding, Rule
@@ -120,7 +121,7 @@ def earlier_of(run: ReleaseRun, opened: Opened) -> tuple[EarlierRelease, ...]:
 def read(run: ReleaseRun) -> tuple[Opened, DecisionTask]:
     """Stage: open the sources; what every row discloses, and the search or rule that decides it."""
     with run.progress.stage("read") as stage:
-        opened = open_run(run)
+        opened = open_run(run.spark, run.policy, run.table)
         decision = decision_of(run.policy)
         procedure = decision.procedure(opened.hierarchies)
         task = DecisionTask(disclosure_of(run.policy, opened.hierarchies, opened.axes), decision, procedure)
@@ -235,6 +236,7 @@ def decide(
             LOGGER.warning("%s", beyond_sentence(decided.facts))
         guarantee = decided_guarantee(policy, decided.facts, hierarchies, rule, earlier)
         stage.status = guarantee.status
+        true = true_dictionary(policy)
         linkage, sections = measure_decisions(
             run.scratch,
             encoded.rows,
@@ -244,7 +246,7 @@ def decide(
             hierarchies,
             counted=counted.counts,
             linked=linked,
-            true=opened.sources.true,
+            true=None if true is None else opened.sources.dictionaries.get(true.name),
             table=opened.sources.table,
             dictionaries=opened.sources.dictionaries,
         )

@@ -91,7 +91,7 @@ def encode_table(run: ReleaseRun, opened: Opened, *, blocks: bool) -> Encoded:
         run.scratch, table, policy, opened.hierarchies, blocks=blocks, given=opened.sources.given
     )
     facts = read.facts
-    files = opened.files
+    files = opened.sources.files
     if files is not None and files.rows is not None and files.rows != facts.rows:
         raise EngineError(
             f"table.path: its files hold {files.rows:,} rows, and {facts.rows:,} were processed. Run again."
@@ -117,7 +117,7 @@ def encode_table(run: ReleaseRun, opened: Opened, *, blocks: bool) -> Encoded:
     if policy.guarantee.kind != "dp":  # there an error that depends on exact values would reveal a row
         found = collect_naming_columns(read.encoded, policy, opened.hierarchies, rows=facts.rows)
         refuse_naming_columns(found)
-    return Encoded(read.encoded, facts, tuple(checks), opened.files)
+    return Encoded(read.encoded, facts, tuple(checks), opened.sources.files)
 
 
 @dataclass(frozen=True, eq=False)

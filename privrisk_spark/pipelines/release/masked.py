@@ -68,7 +68,7 @@ def release_masked(run: ReleaseRun) -> dict[str, Any]:
 def read(run: ReleaseRun) -> tuple[Opened, MaskPlan]:
     """Stage: open the table, and plan what is done to its columns."""
     with run.progress.stage("read") as stage:
-        opened = open_run(run)
+        opened = open_run(run.spark, run.policy, run.table)
         plan = mask_plan(run.policy)
         check_types(plan, opened.sources.table.schema)
         if run.announce is not None:

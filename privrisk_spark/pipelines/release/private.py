@@ -19,7 +19,7 @@ from privrisk_spark.engine.decided import Decide
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.pipelines.release.encoded import Encoded, count_dictionaries, encode_table
-from privrisk_spark.pipelines.release.opened import Opened, announce_plan, choose_plans, files_of_table, open_run
+from privrisk_spark.pipelines.release.opened import Opened, announce_plan, choose_plans, list_files, open_run
 from privrisk_spark.pipelines.release.published import (
     charge_of,
     fill_vault,
@@ -94,7 +94,7 @@ def read(run: ReleaseRun) -> tuple[Opened, Mechanism]:
     with run.progress.stage("read") as stage:
         # Refuses what no data can mend before a source is opened.
         mechanism(policy)
-        opened = open_run(run)
+        opened = open_run(run.spark, run.policy, run.table)
         plan = mechanism(policy, opened.hierarchies)
         if isinstance(plan.mode, PublicCells):
             opened = choose_plans(run, opened)
@@ -135,7 +135,7 @@ def reserve(run: ReleaseRun, opened: Opened, plan: Mechanism) -> Reserved:
     policy, place = run.policy, run.place
     with run.progress.stage("reserve") as stage:
         digest = plan.digest(policy, opened.hierarchies)
-        cost = cost_of(policy, plan, place.run_id, digest, date=run.date, files=files_of_table(run, opened))
+        cost = cost_of(policy, plan, place.run_id, digest, date=run.date, files=list_files(policy, opened.sources))
         charge = charge_of(policy, place, cost.arguments())
         made = charge.reserve()
         key = charge.begin(made)

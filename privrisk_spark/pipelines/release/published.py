@@ -13,7 +13,7 @@ from privrisk_spark.errors import ReleasedError, WithdrawnError
 from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.ledger.request import lineage_name
 from privrisk_spark.pipelines.release.lake_output import check_staged
-from privrisk_spark.pipelines.release.opened import Opened, files_of_table
+from privrisk_spark.pipelines.release.opened import Opened, list_files
 from privrisk_spark.pipelines.release.written import Written
 from privrisk_spark.pipelines.run import ReleaseRun
 from privrisk_spark.planning.history import remembered_as
@@ -54,7 +54,7 @@ def record_of(run: ReleaseRun, opened: Opened, guarantee: Guarantee, checks: Seq
         guarantee,
         tuple(run.progress.records),
         tuple(checks),
-        opened.values,
+        opened.sources.values,
     )
 
 
@@ -125,7 +125,7 @@ def publish(
     run.place.record_request(request_of(run.policy, given=run.table is not None, frame=run.frame_digest))
     staged = stage_documents(run, opened, record, public, written, more)
     if run.policy.ledger is not None:
-        _note(run.policy, run.place, files_of_table(run, opened))
+        _note(run.policy, run.place, list_files(run.policy, opened.sources))
     if run.policy.history is not None:
         # Before anybody can see it: no later release may miss it.
         known = remembered_as(run.policy, opened.hierarchies, run_id=run.place.run_id, date=run.date.isoformat())

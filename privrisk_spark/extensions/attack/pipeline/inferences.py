@@ -117,7 +117,9 @@ def known_values(
 ) -> tuple[tuple[Vocabulary, ...], Batches, Batches]:
     """Encode the sensitive values of all records, and of those that are tried."""
     policy = run.policy
-    vocabularies = collect_vocabularies(policy, opened.table, opened.release, given=opened.given, names=names)
+    vocabularies = collect_vocabularies(
+        policy, opened.sources.table, opened.release, given=opened.sources.given, names=names
+    )
     positions = [opened.sensitive.index(name) for name in names]
     held = {f"r{i}": (one.codes, one.count) for i, one in zip(positions, vocabularies, strict=True)}
     everybody = with_values(encoded, list(opened.known.values()), opened.positions, held)

@@ -55,11 +55,11 @@ def encode(run: ResultRun, opened: Opened) -> tuple[Batches, int]:
         unique = run.policy.table.record_id is not None
         rows, n_rows = collect_codes(
             run.scratch,
-            opened.table,
+            opened.sources.table,
             read_policy(run.policy),
             opened.hierarchies,
             run.place,
-            given=opened.given,
+            given=opened.sources.given,
             unique=unique,
         )
         if not n_rows:
