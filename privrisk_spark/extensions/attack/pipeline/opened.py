@@ -112,7 +112,6 @@ def open_attack(
     for key, of in named.items():
         with inspection.at(key):
             tables[key] = open_release(spark, policy, of, names, key=key, used=used)
-            note_release(tables[key], key, inspection)
     release, decisions, levels = tables.get(PROTECTED), None, asked.levels or None
     with inspection.at(PROTECTED):
         if release is not None and release.manifest is not None:
@@ -134,6 +133,7 @@ def open_attack(
         with inspection.at(key):
             refuse_no_persons(one, key=key)
             collect_strangers(one, known, key=key)
+            note_release(one, key, inspection)
     if inspection.errors:
         return None
     return Opened(
