@@ -42,4 +42,4 @@ EXTENSIONS = (
     Extension("attack", "attack", "AttackPolicy", "attack"),
     Extension("network", "sharing", "SharingPolicy", "share"),
 )
-"""Each has ``rules.find_faults(policy)``, ``validation.look(looks, spark, policy, *, table, output)`` and ``cli``."""
+"""Each has ``rules.find_faults(policy)``, ``validation.inspect(inspection, spark, policy, *, table, output)``, ``cli``."""

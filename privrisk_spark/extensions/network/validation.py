@@ -22,9 +22,10 @@ def inspect(
     inspection, spark, policy, table, output
         As :func:`~privrisk_spark.pipelines.validation.assess.inspect_assessment` takes them.
     """
+    asked = None
     with inspection.at("sharing"):
-        sharing_of(policy)
-    if inspection.errors:
+        asked = sharing_of(policy)
+    if asked is None:
         return None
     pinned = inspect_places(inspection, policy, output, check_output, READ, given=table is not None)
     if pinned is None:
