@@ -44,7 +44,6 @@ FLOORS = (
 PARTS = {
     "rules": "policy",
     "pipeline": "pipelines",
-    "validation": "pipelines",
     "page": "reporting",
     "drawing": "reporting",
 }

@@ -73,7 +73,8 @@ class Inspection:
                 yield
         except InputError as error:
             self.errors.append(error)
-            self.faults += [_keyed(fault, key) for fault in error.faults]
+            keyed = [_keyed(fault, key) for fault in error.faults]
+            self.faults += [fault for fault in keyed if fault not in self.faults]
         except RefusedError as error:
             self.errors.append(error)
             self.refusals.append(_keyed(Fault("", str(error).removesuffix(".")), key))

@@ -221,6 +221,26 @@ def open_network(
     return Opened(sources, edges is not None, hierarchies, tables)
 
 
+def inspect(spark: SparkSession, policy: Policy, table: DataFrame | None, inspection: Inspection) -> str | None:
+    """Open everything that sharing needs, and return what it would decide; None if there is an error.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+        With the versions of the lake tables that are read.
+    table : DataFrame or None
+        Read instead of the policy's table.
+    inspection : Inspection
+        Collects errors.
+    """
+    with inspection.at("sharing"):
+        sharing_of(policy)
+        opened = open_network(spark, policy, table, None, inspection)
+        return None if inspection.errors else explain_sharing(policy, opened.hierarchies)
+    return None
+
+
 def encode(run: ResultRun, opened: Opened) -> StoredUsers:
     """Stage: the profiles as codes, and the users as numbers."""
     with run.progress.stage("encode") as stage:

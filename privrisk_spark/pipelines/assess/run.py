@@ -188,6 +188,26 @@ def explain(policy: Policy, opened: Opened, masked: MaskedRelease | None) -> str
     return assessment_explanation(policy, opened.hierarchies, opened.sets, release=title)
 
 
+def inspect(spark: SparkSession, policy: Policy, table: DataFrame | None, inspection: Inspection) -> str | None:
+    """Open everything an assessment needs, and return what it would measure; None if there is an error.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+        With the versions of the lake tables that are read.
+    table : DataFrame or None
+        Read instead of the policy's table.
+    inspection : Inspection
+        Collects errors.
+    """
+    with inspection.at("assess.classifiers"):
+        if policy.assess.classifiers is not None:
+            require("sklearn", "assess.classifiers")
+    opened, masked = open_assessment(spark, policy, table, inspection)
+    return None if inspection.errors else explain(policy, opened, masked)
+
+
 def read(run: ResultRun) -> tuple[Opened, MaskedRelease | None, list[Vocabulary]]:
     """Stage: open the sources, and collect the values of the columns the classes hold."""
     with run.progress.stage("read") as stage:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.pipelines.opening import Inspection
+from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.registry import EXTENSIONS
 from privrisk_spark.results.validation import Job, Validation
@@ -104,7 +105,19 @@ def _inspect(
         plan = inspect_release(inspection, spark, policy, run_id=run_id, date=date, table=table, possible=not faults)
         return inspection, plan
     if job == "assess":
-        from privrisk_spark.pipelines.validation.assess import inspect_assessment as inspect
+        from privrisk_spark.pipelines.assess import run as assessing
+
+        reads, check_output, inspect = assessing.READ, assessing.check_output, assessing.inspect
     else:
-        inspect = next(one for one in EXTENSIONS if one.job == job).load("validation", "inspect")
-    return inspection, inspect(inspection, spark, policy, table=table, output=output)
+        extension = next(one for one in EXTENSIONS if one.job == job)
+        reads = extension.load(extension.pipeline, "READ")
+        check_output = extension.load(extension.pipeline, "check_output")
+        inspect = extension.load(extension.pipeline, "inspect")
+    if output is not None:
+        with inspection.at("--output"):
+            check_output(policy, output).check_writable()
+            inspection.note("--output", "can be written")
+    pinned = None
+    with inspection.at("table"):
+        pinned = pin_tables(policy, reads, given=table is not None).policy
+    return inspection, None if pinned is None else inspect(spark, pinned, table, inspection)

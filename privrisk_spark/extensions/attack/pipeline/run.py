@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from privrisk_spark.errors import InputError, RefusedError
 from privrisk_spark.extensions.attack.kernels.evidence import Outcomes
 from privrisk_spark.extensions.attack.kernels.scores import Scores
-from privrisk_spark.extensions.attack.page import render_attack
+from privrisk_spark.extensions.attack.page import explain_attack, render_attack
 from privrisk_spark.extensions.attack.pipeline.inferences import infer, tell_members
 from privrisk_spark.extensions.attack.pipeline.links import Attacks, link
-from privrisk_spark.extensions.attack.pipeline.opened import Opened, read
+from privrisk_spark.extensions.attack.pipeline.opened import Opened, open_attack, read
 from privrisk_spark.extensions.attack.pipeline.protected import Protected, encode, protect
 from privrisk_spark.extensions.attack.pipeline.transparent import by_levels, by_masks, by_repetition
 from privrisk_spark.extensions.attack.pipeline.worst_case import learn
@@ -45,6 +45,7 @@ from privrisk_spark.extensions.attack.results.attacks import Attack, AttackResul
 from privrisk_spark.extensions.attack.results.inferences import Inference, LearnedDistance, MembershipFound
 from privrisk_spark.extras import require
 from privrisk_spark.kernels.arrays import FloatArray
+from privrisk_spark.pipelines.opening import Inspection
 from privrisk_spark.pipelines.run import Announce, ResultRun, start_run
 from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.policy.assessment import MaskedTable
@@ -132,6 +133,26 @@ def attack(
         code = RefusedError.exit_code if result.passed is False else 0
         write_status(place.status, run_id, phase="attacked", code=code, message=result.paragraph)
     return result
+
+
+def inspect(spark: SparkSession, policy: Policy, table: DataFrame | None, inspection: Inspection) -> str | None:
+    """Open everything an attack needs, and return what it would try; None if there is an error.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+        With the versions of the lake tables that are read.
+    table : DataFrame or None
+        Read instead of the policy's table.
+    inspection : Inspection
+        Collects errors.
+    """
+    with inspection.at(ENGINE):
+        if by_splink(attack_of(policy)):
+            require("splink", ENGINE)
+    opened = open_attack(spark, policy, table, inspection)
+    return None if opened is None else explain_attack(policy, opened.known, release=opened.release.title)
 
 
 @dataclass(frozen=True, eq=False)
