@@ -76,12 +76,15 @@ class Extension:
         Class of the section, in the package's module ``policy``.
     job : str
         What its command, ``Validation.job`` and the page are called.
+    pipeline : str
+        Its module with ``READ``, ``check_output(policy, output)`` and ``inspect(spark, policy, table, inspection)``.
     """
 
     package: str
     section: str
     policy: str
     job: str
+    pipeline: str
 
     def load(self, module: str, name: str) -> Any:
         """Return a name of one of the package's modules.
@@ -94,7 +97,7 @@ class Extension:
 
 
 EXTENSIONS = (
-    Extension("attack", "attack", "AttackPolicy", "attack"),
-    Extension("network", "sharing", "SharingPolicy", "share"),
+    Extension("attack", "attack", "AttackPolicy", "attack", "pipeline.run"),
+    Extension("network", "sharing", "SharingPolicy", "share", "pipeline"),
 )
-"""Each has ``rules.find_faults(policy)``, ``validation.look(looks, spark, policy, *, table, output)`` and ``cli``."""
+"""Each also has ``rules.find_faults(policy)`` and ``cli``."""

@@ -67,7 +67,6 @@ A commit that raises one names in its message what it removed for that.
 PARTS = {
     "rules": "policy",
     "pipeline": "pipelines",
-    "validation": "pipelines",
     "page": "reporting",
     "drawing": "reporting",
 }

@@ -12,30 +12,27 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import StoredAttacker, StoredCounts
 from privrisk_spark.engine.decided import WeightColumns
-from privrisk_spark.engine.labels import labels
-from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import ConfigError, Fault, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.pipelines.opening import Sources, open_hierarchies, open_sources
+from privrisk_spark.pipelines.run import ResultRun, start_run
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import EarlierRelease, earlier_releases, refuse_differences, refuse_disks
-from privrisk_spark.planning.lakes import pin_tables, versions_of
-from privrisk_spark.planning.places import check_private_place, refuse_input
+from privrisk_spark.planning.lakes import versions_of
+from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.pages import render_composition
 from privrisk_spark.results.composition import Composition
 from privrisk_spark.runs.places import ResultPlace
-from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.runs.progress import write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.deciding.history import Evaluation, measure_disclosed_risk, write_disclosed_risk
-from privrisk_spark.tables.completeness import collect_files_read
 from privrisk_spark.tables.encode import dictionary_rows
 from privrisk_spark.tables.materialize import collect_codes
-from privrisk_spark.tables.opening import collect_hierarchies, open_dictionary, open_table
-from privrisk_spark.tables.tidying import collect_values_read
 from privrisk_spark.version import __version__
 
 FILES = ("composition.html", "measures.json", "composition.json")
@@ -59,44 +56,17 @@ def check_output(policy: Policy, output: str) -> ResultPlace:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """What every stage needs.
-
-    Attributes
-    ----------
-    spark : SparkSession
-    policy : Policy
-    place : ResultPlace
-        Where the figures go.
-    scratch : Scratch
-    progress : Progress
-    """
-
-    spark: SparkSession
-    policy: Policy
-    place: ResultPlace
-    scratch: Scratch
-    progress: Progress
-
-
-@dataclass(frozen=True, eq=False)
 class Opened:
     """The table and its dictionary as Spark opened them, and the releases.
 
     Attributes
     ----------
-    table : DataFrame
-    given : bool
-        Whether the caller gave it.
-    dictionary : DataFrame or None
-        Where it is not the table itself.
+    sources : Sources
     hierarchies : dict of quasi-identifier to Hierarchy
     earlier : tuple of EarlierRelease
     """
 
-    table: DataFrame
-    given: bool
-    dictionary: DataFrame | None
+    sources: Sources
     hierarchies: dict[str, Hierarchy]
     earlier: tuple[EarlierRelease, ...]
 
@@ -131,12 +101,11 @@ def compose(
     EngineError
         Exit code 3: running again may help.
     """
-    pinned = pin_tables(policy, ("table", "dictionary"), given=table is not None)
-    refuse_input({"--output": place.location}, pinned.places)
-    policy = pinned.policy
-    with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
-        run = Run(spark, policy, place, scratch, Progress(place.status, run_id, STAGES, labels(spark)))
-        opened = read(run, table)
+    with start_run(
+        spark, policy, place, run_id=run_id, date=date, reads=("table", "dictionary"), stages=STAGES, table=table
+    ) as run:
+        policy = run.policy
+        opened = read(run)
         rows, n_rows = encode(run, opened)
         counts = count(run, opened, rows)
         with run.progress.stage("compose") as stage:
@@ -166,25 +135,14 @@ def compose(
     return result
 
 
-def read(run: Run, table: DataFrame | None) -> Opened:
+def read(run: ResultRun) -> Opened:
     """Stage: open the sources, and hold the releases against the hierarchies of now."""
     policy = run.policy
     with run.progress.stage("read") as stage:
-        opened = open_table(run.spark, policy, table)
-        if table is None:
-            collect_files_read(run.spark, policy.table, opened.as_read, key="table")
-        collect_values_read(opened)
-        (dictionary,) = policy.dictionaries
-        known, frame = [], None
-        if dictionary.table is not None:
-            attackers = open_dictionary(run.spark, dictionary.table, key=dictionary.key)
-            collect_files_read(run.spark, dictionary.table, attackers.as_read, key=dictionary.key)
-            collect_values_read(attackers)
-            frame = attackers.rows
-            known.append((dictionary.table, frame))
-        if opened.rows.isEmpty():
+        sources = open_sources(run.spark, policy, run.table, policy.dictionaries)
+        if sources.table.isEmpty():
             raise SchemaError("table: it has no rows.")
-        hierarchies = collect_hierarchies(policy, opened.rows, known, given=table is not None)
+        hierarchies = open_hierarchies(policy, sources)
         earlier = earlier_releases(policy, own=None)
         if not earlier:
             raise ConfigError([Fault("history", "names no release that a vault remembers yet")])
@@ -194,24 +152,30 @@ def read(run: Run, table: DataFrame | None) -> Opened:
         stage.sentence = f"Opened the table and {len(earlier)} releases."
         versions = versions_of(policy)
         stage.parameters = {"table_versions": versions} if versions else {}
-    return Opened(opened.rows, table is not None, frame, hierarchies, earlier)
+    return Opened(sources, hierarchies, earlier)
 
 
-def encode(run: Run, opened: Opened) -> tuple[Batches, int]:
+def encode(run: ResultRun, opened: Opened) -> tuple[Batches, int]:
     """Stage: the table as codes."""
     with run.progress.stage("encode") as stage:
         rows, n_rows = collect_codes(
-            run.scratch, opened.table, run.policy, opened.hierarchies, run.place, given=opened.given, unique=True
+            run.scratch,
+            opened.sources.table,
+            run.policy,
+            opened.hierarchies,
+            run.place,
+            given=opened.sources.given,
+            unique=True,
         )
         stage.sentence = "Encoded every value as an integer code."
     return rows, n_rows
 
 
-def count(run: Run, opened: Opened, rows: Batches) -> StoredCounts:
+def count(run: ResultRun, opened: Opened, rows: Batches) -> StoredCounts:
     """Stage: count the rows of the dictionary."""
     (dictionary,) = run.policy.dictionaries
     with run.progress.stage("count") as stage:
-        wanted = dictionary_rows(rows, opened.dictionary, dictionary, opened.hierarchies)
+        wanted = dictionary_rows(rows, opened.sources.dictionaries.get(dictionary.name), dictionary, opened.hierarchies)
         counts = collect_held(run.scratch, wanted, run.policy, opened.hierarchies, dictionary)
         stage.sentence = "Counted the rows of the dictionary."
     return counts

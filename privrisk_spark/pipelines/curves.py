@@ -9,7 +9,6 @@ utility floors, by the kernels on the driver. All of it is exact and for the tru
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,12 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
 
 from privrisk_spark.engine import schemas
-from privrisk_spark.engine.batches import Batches, Scratch
+from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import StoredCounts, own_vectors
 from privrisk_spark.engine.decided import WeightColumns, floats, integers
-from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.schemas import ID
-from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.value_codes import ids_are_numbers
 from privrisk_spark.engine.vectors import vectors_of_table
 from privrisk_spark.errors import SchemaError
@@ -34,35 +31,32 @@ from privrisk_spark.kernels.disclosure.estimated import nested_counts
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.kernels.search.dictionary_curves import DictionaryCurves, dictionary_curves
 from privrisk_spark.kernels.search.method import Search
+from privrisk_spark.pipelines.opening import Sources, open_hierarchies, open_sources
+from privrisk_spark.pipelines.run import Announce, ResultRun, start_run
 from privrisk_spark.planning.counting import plan_of
 from privrisk_spark.planning.curves import CurveRequest, floors_of, growing_dictionary, refuse_other_problems
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes, true_dictionary
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.lakes import pin_tables, versions_of
-from privrisk_spark.planning.places import all_dictionaries, refuse_input
+from privrisk_spark.planning.places import all_dictionaries
 from privrisk_spark.policy.dictionaries import OneDictionary
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.curves import curve_notes, curves_explanation, dictionary_in_words
 from privrisk_spark.reporting.pages import render_curves
 from privrisk_spark.results.curves import CurveResult
 from privrisk_spark.runs.places import ResultPlace
-from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.runs.progress import write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.diagnostics.estimated import collect_share_vectors, share_vectors
-from privrisk_spark.tables.completeness import collect_files_read
 from privrisk_spark.tables.encode import dictionary_rows, id_of, identities
 from privrisk_spark.tables.materialize import collect_codes
-from privrisk_spark.tables.opening import collect_hierarchies, open_dictionary, open_table
-from privrisk_spark.tables.tidying import collect_values_read
 from privrisk_spark.version import __version__
 
 STAGES = 6
 
 READ = ("table", "dictionary")
 """Parts of a policy that name the tables that are read."""
-
-Announce = Callable[[str], object]
 
 
 def plan_only(spark: SparkSession, policy: Policy, request: CurveRequest, *, table: DataFrame | None = None) -> str:
@@ -108,15 +102,14 @@ def curves(
     EngineError
         Exit code 3: running again may help.
     """
-    pinned = pin_tables(policy, READ, given=table is not None)
-    refuse_input({"--output": place.location}, pinned.places)
-    policy = pinned.policy
-    with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
-        run = Run(spark, policy, request, place, scratch, Progress(place.status, run_id, STAGES, labels(spark)))
-        opened, disclosure, search = read(run, table, announce)
+    with start_run(
+        spark, policy, place, run_id=run_id, date=date, reads=READ, stages=STAGES, table=table, announce=announce
+    ) as run:
+        policy = run.policy
+        opened, disclosure, search = read(run, request)
         encoded = encode(run, opened)
-        counted = count(run, opened, encoded)
-        sampled = sample(run, opened, encoded)
+        counted = count(run, request, opened, encoded)
+        sampled = sample(run, request, opened, encoded)
         drawn = evaluate(run, opened, disclosure, search, counted, sampled)
         bounded = counted.estimate is not None
         result = CurveResult(
@@ -142,40 +135,12 @@ def curves(
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """What every stage needs.
-
-    Attributes
-    ----------
-    spark : SparkSession
-    policy : Policy
-    request : CurveRequest
-    place : ResultPlace
-        Where the curves go.
-    scratch : Scratch
-    progress : Progress
-        Records the stages as they end.
-    """
-
-    spark: SparkSession
-    policy: Policy
-    request: CurveRequest
-    place: ResultPlace
-    scratch: Scratch
-    progress: Progress
-
-
-@dataclass(frozen=True, eq=False)
 class Opened:
     """The table and the dictionaries as Spark opened them, and what is planned with them.
 
     Attributes
     ----------
-    table : DataFrame
-    given : bool
-        Whether the caller gave it, so that it is read by Spark alone.
-    dictionaries : dict of name to DataFrame
-        The external ones.
+    sources : Sources
     hierarchies : dict of quasi-identifier to Hierarchy
     grown : OneDictionary
         The dictionary that is cut into samples.
@@ -185,9 +150,7 @@ class Opened:
         Least utilities, ascending.
     """
 
-    table: DataFrame
-    given: bool
-    dictionaries: dict[str, DataFrame]
+    sources: Sources
     hierarchies: dict[str, Hierarchy]
     grown: OneDictionary
     dictionary: str
@@ -196,27 +159,15 @@ class Opened:
 
 def open_curves(spark: SparkSession, policy: Policy, request: CurveRequest, given: DataFrame | None) -> Opened:
     """Open the sources; reads the table only where leaves of a hierarchy come from the data."""
-    opened = open_table(spark, policy, given)
-    if given is None:
-        collect_files_read(spark, policy.table, opened.as_read, key="table")
-    collect_values_read(opened)
-    table = opened.rows
-    frames, known = {}, []
-    for dictionary in all_dictionaries(policy):
-        if dictionary.table is not None:
-            attackers = open_dictionary(spark, dictionary.table, key=dictionary.key)
-            collect_files_read(spark, dictionary.table, attackers.as_read, key=dictionary.key)
-            collect_values_read(attackers)
-            frames[dictionary.name] = attackers.rows
-            known.append((dictionary.table, frames[dictionary.name]))
-    if table.isEmpty():
+    sources = open_sources(spark, policy, given, all_dictionaries(policy))
+    if sources.table.isEmpty():
         raise SchemaError("table: it has no rows.")
-    hierarchies = collect_hierarchies(policy, table, known, given=given is not None)
+    hierarchies = open_hierarchies(policy, sources)
     refuse_other_problems(policy, hierarchies)
     grown = growing_dictionary(policy)
     floors = floors_of(policy, hierarchies, request.floors)
     named = dictionary_in_words(policy, grown)
-    return Opened(table, given is not None, frames, hierarchies, grown, named, floors)
+    return Opened(sources, hierarchies, grown, named, floors)
 
 
 def explained(policy: Policy, opened: Opened, request: CurveRequest) -> str:
@@ -227,16 +178,16 @@ def explained(policy: Policy, opened: Opened, request: CurveRequest) -> str:
     )
 
 
-def read(run: Run, table: DataFrame | None, announce: Announce | None) -> tuple[Opened, Disclosure, Search]:
+def read(run: ResultRun, request: CurveRequest) -> tuple[Opened, Disclosure, Search]:
     """Stage: open the sources; what records disclose, and the search that decides them."""
     with run.progress.stage("read") as stage:
-        opened = open_curves(run.spark, run.policy, run.request, table)
+        opened = open_curves(run.spark, run.policy, request, run.table)
         search = decision_of(run.policy).procedure(opened.hierarchies)
         assert isinstance(search, Search), "a decision of least risk is searched for"
         of_axes = axes(run.policy, opened.hierarchies, opened.grown)
         disclosure = disclosure_of(run.policy, opened.hierarchies, of_axes)
-        if announce is not None:
-            announce(explained(run.policy, opened, run.request))
+        if run.announce is not None:
+            run.announce(explained(run.policy, opened, request))
         stage.sentence = f"Opened the table with {len(opened.hierarchies)} quasi-identifiers."
         versions = versions_of(run.policy)
         stage.parameters = {"table_versions": versions} if versions else {}
@@ -258,11 +209,11 @@ class Encoded:
     n_rows: int
 
 
-def encode(run: Run, opened: Opened) -> Encoded:
+def encode(run: ResultRun, opened: Opened) -> Encoded:
     """Stage: the table as codes."""
     with run.progress.stage("encode") as stage:
         rows, n_rows = collect_codes(
-            run.scratch, opened.table, run.policy, opened.hierarchies, run.place, given=opened.given
+            run.scratch, opened.sources.table, run.policy, opened.hierarchies, run.place, given=opened.sources.given
         )
         stage.sentence = "Encoded every value as an integer code."
     return Encoded(rows, n_rows)
@@ -290,42 +241,44 @@ class Counted:
     of_bucket: npt.NDArray[np.int64]
 
 
-def count(run: Run, opened: Opened, encoded: Encoded) -> Counted:
+def count(run: ResultRun, request: CurveRequest, opened: Opened, encoded: Encoded) -> Counted:
     """Stage: count whole dictionaries, which also refuses one that cannot be used, and cut one into samples."""
     with run.progress.stage("count") as stage:
         grown = _count(run, opened, encoded, opened.grown)
         bounded = true_dictionary(run.policy) is not None
         estimate = _count(run, opened, encoded, run.policy.dictionaries[0]) if bounded else None
-        vectors, of_bucket = _cut(run, opened, encoded)
-        stage.sentence = f"Cut {opened.dictionary} into {run.request.shares} nested samples."
+        vectors, of_bucket = _cut(run, request, opened, encoded)
+        stage.sentence = f"Cut {opened.dictionary} into {request.shares} nested samples."
     return Counted(grown, estimate, vectors, of_bucket)
 
 
-def _count(run: Run, opened: Opened, encoded: Encoded, dictionary: OneDictionary) -> StoredCounts:
-    frame = opened.dictionaries.get(dictionary.name)
+def _count(run: ResultRun, opened: Opened, encoded: Encoded, dictionary: OneDictionary) -> StoredCounts:
+    frame = opened.sources.dictionaries.get(dictionary.name)
     rows = dictionary_rows(encoded.rows, frame, dictionary, opened.hierarchies)
     return collect_held(run.scratch, rows, run.policy, opened.hierarchies, dictionary)
 
 
-def _cut(run: Run, opened: Opened, encoded: Encoded) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def _cut(
+    run: ResultRun, request: CurveRequest, opened: Opened, encoded: Encoded
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Cut the dictionary that grows into nested samples; rows of the estimate, if any, are in each."""
     policy, hierarchies, grown = run.policy, opened.hierarchies, opened.grown
     own, numbers, estimated = None, False, true_dictionary(policy) is not None
     if estimated:
         (estimate,) = policy.dictionaries
-        frame = opened.dictionaries.get(estimate.name)
-        mine = (opened.table, policy.table.record_id) if frame is None else (frame, id_of(estimate))
-        numbers = ids_are_numbers((opened.dictionaries.get(grown.name), id_of(grown)), mine)
+        frame = opened.sources.dictionaries.get(estimate.name)
+        mine = (opened.sources.table, policy.table.record_id) if frame is None else (frame, id_of(estimate))
+        numbers = ids_are_numbers((opened.sources.dictionaries.get(grown.name), id_of(grown)), mine)
     if grown.table is None:
         rows = own_vectors(encoded.rows.frame(), axes(policy, hierarchies, grown))
     else:
-        rows = identities(opened.dictionaries[grown.name], grown, policy, hierarchies, numbers=numbers)
+        rows = identities(opened.sources.dictionaries[grown.name], grown, policy, hierarchies, numbers=numbers)
     if estimated:
         if frame is None:
             own = encoded.rows.frame().select(F.col(schemas.RECORD_ID).alias(ID))
         else:
             own = identities(frame, estimate, policy, hierarchies, numbers=numbers).select(ID)
-    split = run.scratch.write_frame(share_vectors(rows, own=own, shares=run.request.shares), "shares")
+    split = run.scratch.write_frame(share_vectors(rows, own=own, shares=request.shares), "shares")
     names = schemas.dictionary_codes(len(hierarchies))
     return collect_share_vectors(split, names, most=policy.counting.sorted_vectors)
 
@@ -346,7 +299,7 @@ class Sampled:
     distinct: int
 
 
-def sample(run: Run, opened: Opened, encoded: Encoded) -> Sampled:
+def sample(run: ResultRun, request: CurveRequest, opened: Opened, encoded: Encoded) -> Sampled:
     """Stage: collect the distinct records, at most as many as asked for."""
     with run.progress.stage("sample") as stage:
         k, n_weights = len(opened.hierarchies), len(run.policy.weight_columns)
@@ -354,16 +307,16 @@ def sample(run: Run, opened: Opened, encoded: Encoded) -> Sampled:
         names = [*codes, *schemas.weights(n_weights)]
         records = run.scratch.write_frame(vectors_of_table(encoded.rows, k, n_weights), "records")
         distinct = records.count()
-        if distinct > run.request.records:
+        if distinct > request.records:
             drawn = records.withColumn("draw", F.xxhash64(*codes)).orderBy("draw", *names)
-            records = drawn.limit(run.request.records).drop("draw")
+            records = drawn.limit(request.records).drop("draw")
         collected = records.toArrow().sort_by([(name, "ascending") for name in names])
         stage.sentence = f"Chose {collected.num_rows:,} of {distinct:,} distinct records."
     return Sampled(collected, distinct)
 
 
 def evaluate(
-    run: Run, opened: Opened, disclosure: Disclosure, search: Search, counted: Counted, sampled: Sampled
+    run: ResultRun, opened: Opened, disclosure: Disclosure, search: Search, counted: Counted, sampled: Sampled
 ) -> DictionaryCurves:
     """Stage: decide the records for every utility floor against every sample."""
     with run.progress.stage("evaluate") as stage:
@@ -386,7 +339,7 @@ def evaluate(
     return drawn
 
 
-def write(run: Run, result: CurveResult) -> None:
+def write(run: ResultRun, result: CurveResult) -> None:
     """Stage: write the page and the figures."""
     with run.progress.stage("write") as stage:
         run.place.put_text("curves.html", render_curves(result))

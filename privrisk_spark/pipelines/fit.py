@@ -10,20 +10,17 @@ What is written, ``scheme.json``, holds exact figures of the table: it is for th
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.counts import StoredCounts
-from privrisk_spark.engine.labels import labels
-from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import ConfigError, Fault, SchemaError
-from privrisk_spark.pipelines.release.opened import open_hierarchies, open_sources
+from privrisk_spark.pipelines.opening import open_hierarchies, open_sources
+from privrisk_spark.pipelines.run import Announce, start_run
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of
-from privrisk_spark.planning.lakes import pin_tables
-from privrisk_spark.planning.places import check_private_place, refuse_input
+from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.planning.rules import Recoding
 from privrisk_spark.planning.schemes import fitted_partition, fitted_scheme, population_of
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
@@ -31,15 +28,13 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.schemes import FittedPartition, FittedScheme
 from privrisk_spark.reporting.explanation import explanation
 from privrisk_spark.runs.places import DirectoryPlace, ResultPlace
-from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.runs.progress import write_status
 from privrisk_spark.stages.counting.dense_sorted import collect_held
 from privrisk_spark.stages.deciding.local import fitted_tree
 from privrisk_spark.stages.deciding.recode import chosen_scheme, collect_problem
 from privrisk_spark.stages.deciding.rules import RuleInputs
-from privrisk_spark.tables.completeness import collect_files_read
 from privrisk_spark.tables.encode import dictionary_rows
 from privrisk_spark.tables.materialize import collect_codes
-from privrisk_spark.tables.tidying import collect_values_read
 
 SCHEME = "scheme.json"
 
@@ -91,7 +86,7 @@ def fit(
     run_id: str,
     date: dt.date,
     table: DataFrame | None = None,
-    announce: Callable[[str], object] | None = None,
+    announce: Announce | None = None,
 ) -> FittedScheme | FittedPartition:
     """Search for the scheme of a table, and write ``scheme.json``.
 
@@ -120,22 +115,14 @@ def fit(
         Exit code 3: running again may help.
     """
     refuse_other_guarantees(policy)
-    pinned = pin_tables(policy, READ, given=table is not None)
-    refuse_input({"--output": place.location}, pinned.places)
-    policy = pinned.policy
-    with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
-        progress = Progress(place.status, run_id, STAGES, labels(spark))
+    with start_run(
+        spark, policy, place, run_id=run_id, date=date, reads=READ, stages=STAGES, table=table, announce=announce
+    ) as run:
+        policy, scratch, progress = run.policy, run.scratch, run.progress
         with progress.stage("read") as stage:
-            sources = open_sources(spark, policy, table)
-            if table is None:
-                collect_files_read(spark, policy.table, sources.opened["table"].as_read, key="table")
-            collect_values_read(sources.opened["table"])
-            people = population_of(policy)
-            if people is not None and people.table is not None:
-                opened = sources.opened[people.key]
-                collect_files_read(spark, people.table, opened.as_read, key=people.key)
-                collect_values_read(opened)
+            sources = open_sources(spark, policy, table, policy.dictionaries)
             hierarchies = open_hierarchies(policy, sources)
+            people = population_of(policy)
             recoding = decision_of(policy).procedure(hierarchies)
             assert isinstance(recoding, Recoding), "a table is recoded to be k-anonymous"
             if announce is not None:

@@ -503,9 +503,9 @@ def test_release_of_another_frame_under_one_run_id_is_refused(
 def test_frames_are_not_hashed_for_a_release_nobody_can_ask_for_again(
     table: DataFrame, policy: pr.Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from privrisk_spark.pipelines.release import opened
+    from privrisk_spark.pipelines import run
 
-    monkeypatch.setattr(opened, "collect_frame_digest", lambda _: pytest.fail("the frame was read once more"))
+    monkeypatch.setattr(run, "collect_frame_digest", lambda _: pytest.fail("the frame was read once more"))
     pr.release(table, policy).close()
 
 

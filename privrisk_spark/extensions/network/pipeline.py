@@ -9,14 +9,10 @@ driver but the few users of the greatest loss. All of it is for the trusted zone
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark.engine.batches import Scratch
-from privrisk_spark.engine.labels import labels
-from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.engine.value_codes import ids_are_numbers
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.extensions.network.kernels.connection import parts_of
@@ -58,20 +54,30 @@ from privrisk_spark.extensions.network.stages.diffusing import ByDiffusion
 from privrisk_spark.extensions.network.stages.network import StoredNetwork
 from privrisk_spark.extensions.network.stages.pairs import collect_friends_of_friends, collect_sample, friendliness
 from privrisk_spark.extensions.network.stages.profiles import store_trees
-from privrisk_spark.extensions.network.stages.user_pairs import StoredPairs, collect_buckets, collect_pieces, columns_of
+from privrisk_spark.extensions.network.stages.user_pairs import (
+    StoredPairs,
+    check_columns,
+    collect_buckets,
+    collect_pieces,
+    columns_of,
+)
 from privrisk_spark.extensions.network.stages.users import StoredUsers, collect_users
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.planning.lakes import pin_tables
-from privrisk_spark.planning.places import check_private_place, refuse_input
+from privrisk_spark.pipelines.opening import (
+    FIRST_ERROR,
+    Inspection,
+    Sources,
+    open_hierarchies,
+    open_source,
+    open_sources,
+)
+from privrisk_spark.pipelines.run import Announce, ResultRun, start_run
+from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.places import ResultPlace
-from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
-from privrisk_spark.tables.completeness import collect_files_read
+from privrisk_spark.runs.progress import warn_of_one_row, write_status
 from privrisk_spark.tables.materialize import collect_codes
-from privrisk_spark.tables.opening import collect_hierarchies, open_table
-from privrisk_spark.tables.opening import read as open_source
 from privrisk_spark.tables.sources import files_only_spark_knows
-from privrisk_spark.tables.tidying import collect_values_read
 from privrisk_spark.version import __version__
 
 STAGES = 5
@@ -93,43 +99,22 @@ def check_output(policy: Policy, output: str) -> ResultPlace:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """What every stage needs.
-
-    Attributes
-    ----------
-    spark : SparkSession
-    policy : Policy
-    place : ResultPlace
-        Where the decisions go.
-    scratch : Scratch
-    progress : Progress
-        Records the stages as they end.
-    """
-
-    spark: SparkSession
-    policy: Policy
-    place: ResultPlace
-    scratch: Scratch
-    progress: Progress
-
-
-@dataclass(frozen=True, eq=False)
 class Opened:
     """The tables, as Spark opened them.
 
     Attributes
     ----------
-    profiles : DataFrame
-    given : frozenset of str
-        Keys of the tables that the caller gave, so that they are read by Spark alone.
+    sources : Sources
+        The profiles.
+    given : bool
+        Whether the caller gave the edges, so that they are read by Spark only.
     hierarchies : dict of quasi-identifier to Hierarchy
     tables : dict of key to DataFrame
         What sharing reads besides the profiles.
     """
 
-    profiles: DataFrame
-    given: frozenset[str]
+    sources: Sources
+    given: bool
     hierarchies: dict[str, Hierarchy]
     tables: dict[str, DataFrame]
 
@@ -143,7 +128,7 @@ def share(
     date: dt.date,
     profiles: DataFrame | None = None,
     edges: DataFrame | None = None,
-    announce: Callable[[str], object] | None = None,
+    announce: Announce | None = None,
 ) -> SharingResult:
     """Decide what is shown, and write decisions, figures and report.
 
@@ -169,62 +154,104 @@ def share(
     EngineError
         Exit code 3: running again may help.
     """
-    frames = {"table": profiles, EDGES: edges}
-    given = {key: frame for key, frame in frames.items() if frame is not None}
-    read_by_name = {key: table for key, table in {"table": policy.table, **tables_of(sharing_of(policy))}.items()
-                    if key not in given}  # fmt: skip
-    files = {
-        **files_only_spark_knows(spark, None, read_by_name),
-        **{key: of for frame in given.values() for key, of in files_only_spark_knows(spark, frame, {}).items()},
-    }
-    pinned = pin_tables(policy, READ, given=profiles is not None)
-    refuse_input({"--output": place.location}, {**files, **pinned.places})
-    policy = pinned.policy
-    with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
-        run = Run(spark, policy, place, scratch, Progress(place.status, run_id, STAGES, labels(spark)))
-        opened = read(run, given)
+    others = {key: one for key, one in tables_of(sharing_of(policy)).items() if key != EDGES or edges is None}
+    files = files_only_spark_knows(spark, edges, others)
+    with start_run(
+        spark,
+        policy,
+        place,
+        run_id=run_id,
+        date=date,
+        reads=READ,
+        stages=STAGES,
+        table=profiles,
+        announce=announce,
+        files=files,
+    ) as run:
+        opened = read(run, edges)
         if announce is not None:
-            announce(explain_sharing(policy, opened.hierarchies))
+            announce(explain_sharing(run.policy, opened.hierarchies))
         users = encode(run, opened)
         ground, network = connect(run, opened, users)
-        decided, result = decide(run, opened, ground, network, run_id=run_id, date=date)
+        decided, result = decide(run, opened, ground, network)
         write(run, opened, decided, result)
         write_status(place.status, run_id, phase="shared", code=0, message=result.paragraph)
     return result
 
 
-def read(run: Run, given: dict[str, DataFrame]) -> Opened:
+def read(run: ResultRun, edges: DataFrame | None) -> Opened:
     """Stage: open the profiles, and every other table that the policy names."""
     with run.progress.stage("read") as stage:
-        spark, policy = run.spark, run.policy
-        reading, profiles = read_policy(policy), given.get("table")
-        opened = open_table(spark, reading, profiles)
-        if profiles is None:
-            collect_files_read(spark, reading.table, opened.as_read, key="table")
-        collect_values_read(opened)
-        hierarchies = collect_hierarchies(reading, opened.rows, [], given=profiles is not None)
-        tables = {}
-        for key, table in tables_of(sharing_of(policy)).items():
-            frame = given.get(key)
-            if frame is None:
-                frame = open_source(spark, table, key=key, used=columns_of(table).values())
-                collect_files_read(spark, table, frame, key=key)
+        opened = open_network(run.spark, run.policy, run.table, edges)
+        stage.sentence = (
+            f"Opened the profiles, of {len(opened.hierarchies)} attributes, and {len(opened.tables)} other tables."
+        )
+    return opened
+
+
+def open_network(
+    spark: SparkSession,
+    policy: Policy,
+    profiles: DataFrame | None,
+    edges: DataFrame | None,
+    inspection: Inspection = FIRST_ERROR,
+) -> Opened:
+    """Open the profiles, and every other table that the policy names.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+    profiles, edges : DataFrame or None
+        Read instead of the policy's tables.
+    inspection : Inspection, optional
+        Collects errors, and checks the columns of the other tables.
+    """
+    reading, tables = read_policy(policy), {}
+    sources = open_sources(spark, reading, profiles, inspection=inspection)
+    hierarchies = open_hierarchies(reading, sources, inspection=inspection)
+    for key, table in tables_of(sharing_of(policy)).items():
+        named, frame = columns_of(table), edges if key == EDGES else None
+        if frame is None:
+            frame = open_source(spark, table, key=key, used=named.values(), inspection=inspection)
+        if frame is not None:
+            with inspection.at(key):
+                check_columns(frame, named, key=key)
             tables[key] = frame
-        stage.sentence = f"Opened the profiles, of {len(hierarchies)} attributes, and {len(tables)} other tables."
-    return Opened(opened.rows, frozenset(given), hierarchies, tables)
+    return Opened(sources, edges is not None, hierarchies, tables)
 
 
-def encode(run: Run, opened: Opened) -> StoredUsers:
+def inspect(spark: SparkSession, policy: Policy, table: DataFrame | None, inspection: Inspection) -> str | None:
+    """Open everything that sharing needs, and return what it would decide; None if there is an error.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+        With the versions of the lake tables that are read.
+    table : DataFrame or None
+        Read instead of the policy's table.
+    inspection : Inspection
+        Collects errors.
+    """
+    with inspection.at("sharing"):
+        sharing_of(policy)
+        opened = open_network(spark, policy, table, None, inspection)
+        return None if inspection.errors else explain_sharing(policy, opened.hierarchies)
+    return None
+
+
+def encode(run: ResultRun, opened: Opened) -> StoredUsers:
     """Stage: the profiles as codes, and the users as numbers."""
     with run.progress.stage("encode") as stage:
         reading = read_policy(run.policy)
         rows, n_rows = collect_codes(
             run.scratch,
-            opened.profiles,
+            opened.sources.table,
             reading,
             opened.hierarchies,
             run.place,
-            given="table" in opened.given,
+            given=opened.sources.given,
             unique=True,
         )
         if not n_rows:
@@ -232,13 +259,13 @@ def encode(run: Run, opened: Opened) -> StoredUsers:
         warn_of_one_row(n_rows)
         n_weights = len(reading.weight_columns)
         users = collect_users(run.scratch, rows, n_rows, k=len(opened.hierarchies), n_weights=n_weights)
-        users = replace(users, numbers=ids_are_numbers((opened.profiles, reading.table.record_id)))
+        users = replace(users, numbers=ids_are_numbers((opened.sources.table, reading.table.record_id)))
         stage.sentence = f"Numbered {n_rows:,} users, and encoded every value as an integer code."
         stage.rows = n_rows
     return users
 
 
-def connect(run: Run, opened: Opened, users: StoredUsers) -> tuple[Ground, Network]:
+def connect(run: ResultRun, opened: Opened, users: StoredUsers) -> tuple[Ground, Network]:
     """Stage: who is whose friend, and whom to decide for."""
     with run.progress.stage("connect") as stage:
         asked = sharing_of(run.policy)
@@ -249,7 +276,7 @@ def connect(run: Run, opened: Opened, users: StoredUsers) -> tuple[Ground, Netwo
             asked.edges,
             key=EDGES,
             both=not asked.edges.directed,
-            given=EDGES in opened.given,
+            given=opened.given,
         )
         edges = collect_buckets(run.scratch, pieces, users, "edges", key=EDGES, measure=friendliness)
         network = StoredNetwork(edges, tuple(users.offsets.tolist()), directed=asked.edges.directed)
@@ -279,7 +306,9 @@ def connect(run: Run, opened: Opened, users: StoredUsers) -> tuple[Ground, Netwo
     return Ground(users, network, trees, pairs), told
 
 
-def pairs_of(run: Run, opened: Opened, users: StoredUsers, network: StoredNetwork) -> tuple[StoredPairs, int, int]:
+def pairs_of(
+    run: ResultRun, opened: Opened, users: StoredUsers, network: StoredNetwork
+) -> tuple[StoredPairs, int, int]:
     """Return whom to decide for, the rows read or drawn for it, and those of them that are no pairs."""
     asked = sharing_of(run.policy).pairs
     if isinstance(asked, FriendPairs):
@@ -294,7 +323,7 @@ def pairs_of(run: Run, opened: Opened, users: StoredUsers, network: StoredNetwor
     return found, pieces.read, pieces.nulls + pieces.unknown + pieces.loops
 
 
-def said_of(run: Run, opened: Opened, ground: Ground) -> dict[str, StoredNetwork]:
+def said_of(run: ResultRun, opened: Opened, ground: Ground) -> dict[str, StoredNetwork]:
     """Return what tables say of users: whom they trust, what an attribute costs them or is worth to them."""
     asked, names = sharing_of(run.policy), list(opened.hierarchies)
     found = {}
@@ -308,9 +337,7 @@ def said_of(run: Run, opened: Opened, ground: Ground) -> dict[str, StoredNetwork
     return found
 
 
-def decide(
-    run: Run, opened: Opened, ground: Ground, network: Network, *, run_id: str, date: dt.date
-) -> tuple[DecidedSlices, SharingResult]:
+def decide(run: ResultRun, opened: Opened, ground: Ground, network: Network) -> tuple[DecidedSlices, SharingResult]:
     """Stage: decide every pair, and put together what the decisions add up to."""
     with run.progress.stage("decide") as stage:
         policy, asked, names = run.policy, sharing_of(run.policy), list(opened.hierarchies)
@@ -324,8 +351,8 @@ def decide(
         relations, whole = relations_of(decided.facts, RELATIONS, REASONS, names)
         result = SharingResult(
             title=policy.run.name,
-            run_id=run_id,
-            created=date.isoformat(),
+            run_id=run.run_id,
+            created=run.date.isoformat(),
             version=__version__,
             model=asked.model.kind,
             question=in_words(asked),
@@ -364,7 +391,7 @@ def exposed_of(ground: Ground, decided: DecidedSlices, most: int) -> tuple[Expos
     )
 
 
-def write(run: Run, opened: Opened, decided: DecidedSlices, result: SharingResult) -> None:
+def write(run: ResultRun, opened: Opened, decided: DecidedSlices, result: SharingResult) -> None:
     """Stage: put decisions and documents in their place."""
     with run.progress.stage("report") as stage:
         decisions = run.scratch.path / "decisions-in-order"

@@ -10,8 +10,8 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.errors import InputError
-from privrisk_spark.pipelines.assess.opened import Opened, Run
-from privrisk_spark.planning.assessment import POPULATION
+from privrisk_spark.pipelines.assess.opened import Opened, population_of
+from privrisk_spark.pipelines.run import ResultRun
 from privrisk_spark.stages.assessing.classes import Layout, buckets_of, count_rows, table_rows
 from privrisk_spark.stages.assessing.households import HOUSEHOLD, with_household
 from privrisk_spark.stages.assessing.matched import Matched, as_doubles, collect_matched
@@ -114,12 +114,12 @@ class Counted:
     population: StoredCounts | None
 
 
-def count_subjects(run: Run, opened: Opened, encoded: Encoded, vocabularies: Sequence[Vocabulary]) -> Counted:
+def count_subjects(run: ResultRun, opened: Opened, encoded: Encoded, vocabularies: Sequence[Vocabulary]) -> Counted:
     """Count the table, the release and the population.
 
     Parameters
     ----------
-    run : Run
+    run : ResultRun
     opened : Opened
     encoded : Encoded
     vocabularies : sequence of Vocabulary
@@ -138,7 +138,7 @@ def count_subjects(run: Run, opened: Opened, encoded: Encoded, vocabularies: Seq
     return Counted(tuple(subjects), pairs, _count_population(run, opened, encoded))
 
 
-def _refuse_overlapping_persons(run: Run, opened: Opened) -> None:
+def _refuse_overlapping_persons(run: ResultRun, opened: Opened) -> None:
     """Refuse persons where suppressed records are compatible with all, whatever the columns say of a root."""
     if run.policy.table.entity_id is None:
         return
@@ -160,7 +160,9 @@ def _layout(opened: Opened, vocabularies: Sequence[Vocabulary], *, persons: bool
     )
 
 
-def _count_table(run: Run, opened: Opened, encoded: Encoded, vocabularies: Sequence[Vocabulary]) -> CountedSubject:
+def _count_table(
+    run: ResultRun, opened: Opened, encoded: Encoded, vocabularies: Sequence[Vocabulary]
+) -> CountedSubject:
     table, kept = run.policy.table, opened.policy.kept_columns
     layout = _layout(opened, vocabularies, persons=table.entity_id is not None, weighted=table.weight is not None)
     codes = {f"r{kept.index(vocabulary.name)}": vocabulary.codes for vocabulary in vocabularies}
@@ -169,7 +171,7 @@ def _count_table(run: Run, opened: Opened, encoded: Encoded, vocabularies: Seque
     return _count(run, "table", "the table as it is", rows, layout, encoded.n_rows, vocabularies)
 
 
-def _of_households(run: Run, opened: Opened, rows: Batches) -> tuple[Batches, list[str]]:
+def _of_households(run: ResultRun, opened: Opened, rows: Batches) -> tuple[Batches, list[str]]:
     """Rows of the table with their household, and the name of its column, if the policy names one."""
     household = run.policy.assess.household
     if household is None:
@@ -178,7 +180,7 @@ def _of_households(run: Run, opened: Opened, rows: Batches) -> tuple[Batches, li
 
 
 def _count_release(
-    run: Run, opened: Opened, release: Release, encoded: Encoded, vocabularies: Sequence[Vocabulary]
+    run: ResultRun, opened: Opened, release: Release, encoded: Encoded, vocabularies: Sequence[Vocabulary]
 ) -> tuple[CountedSubject, Pairs | None]:
     """Count the release; matched with the table by record id where both have one."""
     table, n_rows = run.policy.table, encoded.n_rows
@@ -187,7 +189,7 @@ def _count_release(
     if release.given.record_id is None or table.record_id is None:
         rows = open_released_rows(release, opened.hierarchies, held, layout)
         return _count(run, "release", release.title, rows, layout, n_rows, held), None
-    masked = masked_columns(release, run.policy.assess.intervals, opened.table)
+    masked = masked_columns(release, run.policy.assess.intervals, opened.sources.table)
     released = open_released_rows(
         release,
         opened.hierarchies,
@@ -195,7 +197,7 @@ def _count_release(
         layout,
         identity=True,
         numbers=list(masked.values()),
-        numeric=numeric_ids(opened.table, table),
+        numeric=numeric_ids(opened.sources.table, table),
     )
     layout = replace(layout, persons=table.entity_id is not None, weighted=table.weight is not None)
     kept = opened.policy.kept_columns
@@ -212,7 +214,13 @@ def _count_release(
 
 
 def _count(
-    run: Run, name: str, title: str, rows: Batches, layout: Layout, n_rows: int, vocabularies: Sequence[Vocabulary]
+    run: ResultRun,
+    name: str,
+    title: str,
+    rows: Batches,
+    layout: Layout,
+    n_rows: int,
+    vocabularies: Sequence[Vocabulary],
 ) -> CountedSubject:
     directory, buckets = run.scratch.directory(f"counted-{name}"), buckets_of(n_rows)
     parts = tuple(run.scratch.collect_parts(count_rows(rows, layout, buckets, directory)))
@@ -221,10 +229,9 @@ def _count(
     )
 
 
-def _count_population(run: Run, opened: Opened, encoded: Encoded) -> StoredCounts | None:
-    if opened.population is None:
+def _count_population(run: ResultRun, opened: Opened, encoded: Encoded) -> StoredCounts | None:
+    named = population_of(opened.policy)
+    if named.table is None:
         return None
-    (dictionary,) = opened.policy.dictionaries
-    named = replace(dictionary, name="population", key=POPULATION)
-    rows = dictionary_rows(encoded.rows, opened.population, named, opened.hierarchies)
+    rows = dictionary_rows(encoded.rows, opened.sources.dictionaries[named.name], named, opened.hierarchies)
     return collect_held(run.scratch, rows, opened.policy, opened.hierarchies, named)

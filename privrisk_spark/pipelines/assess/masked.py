@@ -21,8 +21,9 @@ from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.engine.number_texts import column
 from privrisk_spark.engine.value_codes import as_text_column, ids_are_numbers
 from privrisk_spark.errors import InputError, SchemaError
-from privrisk_spark.pipelines.assess.opened import Run, open_release
+from privrisk_spark.pipelines.assess.opened import open_release
 from privrisk_spark.pipelines.assess.vault import left_in_vault, open_decisions, with_ids
+from privrisk_spark.pipelines.run import ResultRun
 from privrisk_spark.planning.assessment import ALL, RELEASE, refuse_masks_of_another, sets_of
 from privrisk_spark.planning.masking import MaskPlan, mask_plan
 from privrisk_spark.policy.assessment import Interval, Masked
@@ -147,15 +148,13 @@ class _Sides:
         return as_doubles(Batches.of_frame(self.release), list(self.numbers.values()))
 
 
-def measure_masked(run: Run, masked: MaskedRelease, table: DataFrame | None) -> tuple[list[Measured], Subject]:
+def measure_masked(run: ResultRun, masked: MaskedRelease) -> tuple[list[Measured], Subject]:
     """Measure the table and its masked release side by side.
 
     Parameters
     ----------
-    run : Run
+    run : ResultRun
     masked : MaskedRelease
-    table : DataFrame or None
-        Read instead of the policy's table.
 
     Returns
     -------
@@ -169,7 +168,7 @@ def measure_masked(run: Run, masked: MaskedRelease, table: DataFrame | None) -> 
     InputError
         If the table is not the one that was masked.
     """
-    sides = _open_sides(run, masked, table)
+    sides = _open_sides(run, masked)
     matched = None if masked.named is None else _matched(sides, masked.named)
     before = _alone(sides, "table", sides.of_table)
     after = [*_claimed(sides), *_alone(sides, "release", sides.of_release), *_compared(sides, matched)]
@@ -190,11 +189,11 @@ def predicts_values(policy: Policy) -> bool:
     return masked and asked.classifiers is not None and asked.label in policy.kept_columns
 
 
-def _open_sides(run: Run, masked: MaskedRelease, table: DataFrame | None) -> _Sides:
+def _open_sides(run: ResultRun, masked: MaskedRelease) -> _Sides:
     """Read both sides again as values; of the table what was read of it to mask it, so that its content tells it."""
     policy, scratch = run.policy, run.scratch.below("masked")
-    opened = recoded(open_table(run.spark, policy, table).rows, policy)
-    read = collect_materialized(scratch, opened, policy, {}, given=table is not None)
+    opened = recoded(open_table(run.spark, policy, run.table).rows, policy)
+    read = collect_materialized(scratch, opened, policy, {}, given=run.table is not None)
     if masked.snapshot not in (None, read.facts.snapshot):
         raise InputError(
             f"{RELEASE}: the table is not the one that {masked.release.title} was made of, or the policy reads other "

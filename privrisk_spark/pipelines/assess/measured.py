@@ -17,7 +17,8 @@ from privrisk_spark.kernels.adversary.process import Solution
 from privrisk_spark.kernels.measures.household import HouseholdTally
 from privrisk_spark.kernels.numeric.fold import folded
 from privrisk_spark.pipelines.assess.counted import Counted, CountedSubject
-from privrisk_spark.pipelines.assess.opened import Opened, Run
+from privrisk_spark.pipelines.assess.opened import Opened
+from privrisk_spark.pipelines.run import ResultRun
 from privrisk_spark.planning.assessment import ALL
 from privrisk_spark.results.assessment import Measured, Subject, WorstClass
 from privrisk_spark.results.plots import Plot
@@ -107,7 +108,7 @@ MeasuredSets = Mapping[str, Mapping[str, MeasuredSet]]
 """By subject and set."""
 
 
-def measure_sets(run: Run, opened: Opened, counted: Counted) -> tuple[MeasuredSets, dict[str, float]]:
+def measure_sets(run: ResultRun, opened: Opened, counted: Counted) -> tuple[MeasuredSets, dict[str, float]]:
     """Measure each set of each subject; the release first, whose cells the table is spread over.
 
     Returns
@@ -141,7 +142,7 @@ def _cells(measured: MeasuredSet) -> Released | None:
 
 
 def _measure_set(
-    run: Run,
+    run: ResultRun,
     opened: Opened,
     counted: Counted,
     subject: CountedSubject,
@@ -194,7 +195,7 @@ def _measure_set(
     return MeasuredSet(tallies, asked, target, tuple(written), schema, suppressed, joint)
 
 
-def _wild(run: Run, columns: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+def _wild(run: ResultRun, columns: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
     """Attributes of a set of which a value is missing, or suppressed, and may be any."""
     kinds = [run.policy.quasi_identifiers[name].nulls for name in columns]
     there = [any(part["at_root"][i] for part in parts) for i in range(len(columns))]
@@ -202,7 +203,7 @@ def _wild(run: Run, columns: Sequence[str], parts: Sequence[Mapping[str, Any]]) 
 
 
 def _asked_of(
-    run: Run, opened: Opened, subject: CountedSubject, columns: Sequence[str], released: Released | None
+    run: ResultRun, opened: Opened, subject: CountedSubject, columns: Sequence[str], released: Released | None
 ) -> ClassMeasures:
     """Return what is measured of a class of the set."""
     assess = run.policy.assess
@@ -232,7 +233,7 @@ def _people(opened: Opened, counts: StoredCounts | None, positions: Sequence[int
     return PeopleOf(counts, tuple(opened.hierarchies.values()), tuple(positions))
 
 
-def compare_pairs(run: Run, opened: Opened, counted: Counted, n_rows: int) -> Iterator[Measured]:
+def compare_pairs(run: ResultRun, opened: Opened, counted: Counted, n_rows: int) -> Iterator[Measured]:
     """Measures that need to know which record became which; none where the release does not name its records."""
     if counted.pairs is None:
         return
@@ -251,7 +252,7 @@ SpecialUniques = Mapping[tuple[str, str], Sequence[Measured]]
 """Measures of minimal sample uniques by subject and set."""
 
 
-def find_special_uniques(run: Run, opened: Opened, measured: MeasuredSets) -> SpecialUniques:
+def find_special_uniques(run: ResultRun, opened: Opened, measured: MeasuredSets) -> SpecialUniques:
     """Find the minimal sample uniques of each set of each subject, if the policy asks for them."""
     asked, most = run.policy.assess.special_uniques, run.policy.counting.sorted_vectors
     if asked is None:
@@ -277,7 +278,7 @@ SeparatedSets = Mapping[tuple[str, str], Separated]
 """How well each set of each subject tells records apart."""
 
 
-def find_separation(run: Run, measured: MeasuredSets) -> SeparatedSets:
+def find_separation(run: ResultRun, measured: MeasuredSets) -> SeparatedSets:
     """Find how well each set of each subject, and each of its columns, tells records apart."""
     sets = {(subject, name): of_set for subject, held in measured.items() for name, of_set in held.items()}
     kept = [KeptSet(one.classes, one.names, len(one.asked.hierarchies)) for one in sets.values()]
@@ -288,7 +289,7 @@ LogLinear = Mapping[tuple[str, str], Sequence[Measured]]
 """Estimates of each set of each subject by log-linear models."""
 
 
-def find_log_linear(run: Run, measured: MeasuredSets) -> LogLinear:
+def find_log_linear(run: ResultRun, measured: MeasuredSets) -> LogLinear:
     """Estimate population uniques by log-linear models, where the share of the population in the table is known."""
     fraction, most = run.policy.assess.sampling_fraction, run.policy.counting.sorted_vectors
     if fraction is None or fraction == 1:
@@ -306,7 +307,9 @@ Households = Mapping[tuple[str, str], Mapping[str, HouseholdTally]]
 """Risks of the households of each set of each subject, by what the risk of a record is."""
 
 
-def find_households(run: Run, opened: Opened, counted: Counted, measured: MeasuredSets, n_rows: int) -> Households:
+def find_households(
+    run: ResultRun, opened: Opened, counted: Counted, measured: MeasuredSets, n_rows: int
+) -> Households:
     """Find the risk of each household, if the policy names them; of a release, where it names its records."""
     found: dict[tuple[str, str], Mapping[str, HouseholdTally]] = {}
     for subject in counted.subjects:
@@ -326,7 +329,7 @@ def _kept(opened: Opened, of_set: MeasuredSet, columns: Sequence[str]) -> KeptCl
     return KeptClasses(of_set.classes, of_set.names, of_set.schema, radices, of_set.n_classes)
 
 
-def predict_labels(run: Run, opened: Opened, counted: Counted) -> dict[str, list[Measured]]:
+def predict_labels(run: ResultRun, opened: Opened, counted: Counted) -> dict[str, list[Measured]]:
     """Predict the label of each subject that holds it, from the first set, if the policy asks for classifiers."""
     asked, label = run.policy.assess.classifiers, run.policy.assess.label
     found: dict[str, list[Measured]] = {}
@@ -360,7 +363,7 @@ Planned = tuple[attack.Groups, Solution, attack.AttackTable]
 """The attack on every group size: the groups, its solution, and what a record of each size is told."""
 
 
-def planned_attack(run: Run, counted: Counted, measured: MeasuredSet) -> Planned | None:
+def planned_attack(run: ResultRun, counted: Counted, measured: MeasuredSet) -> Planned | None:
     """Return the attack of the adversary the policy assumes, if it does."""
     policy = run.policy.assess.adversary
     if policy is None:
@@ -374,7 +377,7 @@ def planned_attack(run: Run, counted: Counted, measured: MeasuredSet) -> Planned
 
 
 def subject_of(
-    run: Run,
+    run: ResultRun,
     opened: Opened,
     counted: Counted,
     measured: MeasuredSets,
@@ -422,7 +425,7 @@ def subject_of(
     return Subject(subject.name, subject.title, (*found, *more), tuple(worst), tuple(plots))
 
 
-def write_records(run: Run, opened: Opened, counted: Counted, measured: MeasuredSets) -> None:
+def write_records(run: ResultRun, opened: Opened, counted: Counted, measured: MeasuredSets) -> None:
     """Write each record's risks, for the set of all quasi-identifiers or the first one."""
     name, columns = next(iter(opened.sets.items()))
     for subject in counted.subjects:

@@ -1,51 +1,24 @@
-"""A run of an assessment, and what it reads as Spark opens it: the table, a release of it, a population."""
+"""What an assessment reads, as Spark opens it: the table, a release of it, a population."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from privrisk_spark.engine.batches import Scratch
 from privrisk_spark.errors import Fault, InputError, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.planning.assessment import POPULATION, RELEASE, narrowed, refuse_other_kind, sets_of
+from privrisk_spark.pipelines.opening import Inspection, Sources
+from privrisk_spark.planning.assessment import POPULATION
 from privrisk_spark.policy.assessment import Masked, MaskedTable
-from privrisk_spark.policy.dictionaries import Table, TableDictionary
+from privrisk_spark.policy.dictionaries import OneDictionary, Table
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.facts import ValuesRead
-from privrisk_spark.runs.places import ResultPlace
-from privrisk_spark.runs.progress import Progress
 from privrisk_spark.runs.workplace import output_at
 from privrisk_spark.stages.assessing.sources import Release
 from privrisk_spark.tables.completeness import collect_files_read
-from privrisk_spark.tables.opening import collect_hierarchies, open_dictionary, open_table, read
+from privrisk_spark.tables.opening import read
 from privrisk_spark.tables.released import Partitions, read_published
-from privrisk_spark.tables.tidying import collect_values_read
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """What every stage of an assessment, or of an attack, needs.
-
-    Attributes
-    ----------
-    spark : SparkSession
-    policy : Policy
-        As it is given.
-    place : ResultPlace
-        Where the findings go.
-    scratch : Scratch
-    progress : Progress
-        Records the stages as they end.
-    """
-
-    spark: SparkSession
-    policy: Policy
-    place: ResultPlace
-    scratch: Scratch
-    progress: Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,27 +29,20 @@ class Opened:
     ----------
     policy : Policy
         Narrowed to what is read.
-    table : DataFrame
-    given : bool
-        Whether the caller gave it, so that it is read by Spark alone.
+    sources : Sources
+        The table and the population.
     release : Release or None
-        Of labels; one of masked values is opened by itself.
-    population : DataFrame or None
+        Of labels; one of masked values is opened separately.
     hierarchies : dict of attribute to Hierarchy
     sets : mapping of name to list of attributes
         Sets of quasi-identifiers, each measured by itself.
-    values : tuple of ValuesRead
-        What reading changed.
     """
 
     policy: Policy
-    table: DataFrame
-    given: bool
+    sources: Sources
     release: Release | None
-    population: DataFrame | None
     hierarchies: dict[str, Hierarchy]
     sets: Mapping[str, list[str]]
-    values: tuple[ValuesRead, ...]
 
     def positions(self, columns: list[str]) -> list[int]:
         """Positions of attributes among all quasi-identifiers."""
@@ -84,42 +50,16 @@ class Opened:
         return [names.index(column) for column in columns]
 
 
-def open_assessment(spark: SparkSession, policy: Policy, table: DataFrame | None) -> Opened:
-    """Open the sources, and collect the leaves of hierarchies that come from the data.
+def population_of(policy: Policy) -> OneDictionary:
+    """Return the dictionary that holds the population; without a table if the policy names none.
 
     Parameters
     ----------
-    spark : SparkSession
     policy : Policy
-        As it is given.
-    table : DataFrame or None
-        Read instead of the policy's table.
-
-    Raises
-    ------
-    InputError
-        If a source cannot be opened, or lacks a column.
+        Narrowed to what is read.
     """
-    reading = narrowed(policy)
-    opened = open_table(spark, reading, table)
-    if table is None:
-        collect_files_read(spark, reading.table, opened.as_read, key="table")
-    values = collect_values_read(opened)
-    population, known = None, []
-    if isinstance(reading.dictionary, TableDictionary):
-        people = open_dictionary(spark, reading.dictionary, key=POPULATION)
-        collect_files_read(spark, reading.dictionary, people.as_read, key=POPULATION)
-        values += collect_values_read(people)
-        population = people.rows
-        known = [(reading.dictionary, population)]
-    hierarchies = collect_hierarchies(reading, opened.rows, known, given=table is not None)
-    given = policy.assess.release
-    needed, release = list(policy.quasi_identifiers), None
-    if given is not None and policy.guarantee.generalizes:
-        release = open_release(spark, policy, given, needed, key=RELEASE, used=reading.used_columns)
-        refuse_other_kind(policy, release.manifest)
-    sets = sets_of(policy)
-    return Opened(reading, opened.rows, table is not None, release, population, hierarchies, sets, values)
+    (one,) = policy.dictionaries
+    return replace(one, name="population", key=POPULATION)
 
 
 def open_release(
@@ -189,3 +129,9 @@ def open_release(
     if faults:
         raise SchemaError(faults)
     return opened
+
+
+def note_release(release: Release | None, key: str, inspection: Inspection) -> None:
+    """Note a release that was opened without an error."""
+    if release is not None:
+        inspection.note(key, f"{release.title}, of {len(release.frame.columns)} columns")

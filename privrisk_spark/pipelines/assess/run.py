@@ -10,13 +10,11 @@ published: all of it is exact and for the trusted zone.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark.engine.labels import labels
-from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import RefusedError, SchemaError
 from privrisk_spark.extras import require
 from privrisk_spark.pipelines.assess.counted import Counted, Encoded, count_subjects
@@ -34,10 +32,12 @@ from privrisk_spark.pipelines.assess.measured import (
     subject_of,
     write_records,
 )
-from privrisk_spark.pipelines.assess.opened import Opened, Run, open_assessment
-from privrisk_spark.planning.assessment import POPULATION, RELEASE, assumptions_of
-from privrisk_spark.planning.lakes import pin_tables, versions_of
-from privrisk_spark.planning.places import check_private_place, refuse_input
+from privrisk_spark.pipelines.assess.opened import Opened, note_release, open_release, population_of
+from privrisk_spark.pipelines.opening import FIRST_ERROR, Inspection, open_hierarchies, open_sources
+from privrisk_spark.pipelines.run import Announce, ResultRun, start_run
+from privrisk_spark.planning.assessment import POPULATION, RELEASE, assumptions_of, narrowed, refuse_other_kind, sets_of
+from privrisk_spark.planning.lakes import versions_of
+from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy
@@ -47,18 +47,15 @@ from privrisk_spark.reporting.verdict import assessment_notes, paragraph
 from privrisk_spark.results.assessment import Assessment, Subject, Verdict, judged
 from privrisk_spark.results.facts import values_changed
 from privrisk_spark.runs.places import ResultPlace
-from privrisk_spark.runs.progress import Progress, warn_of_one_row, write_status
+from privrisk_spark.runs.progress import warn_of_one_row, write_status
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_strangers, collect_vocabularies
 from privrisk_spark.tables.materialize import collect_codes
-from privrisk_spark.tables.sources import files_only_spark_knows
 from privrisk_spark.version import __version__
 
 STAGES = 9
 
 READ = ("table", "assess")
 """Parts of a policy that name the tables that are read."""
-
-Announce = Callable[[str], object]
 
 
 def check_output(policy: Policy, output: str) -> ResultPlace:
@@ -110,19 +107,16 @@ def assess(
     EngineError
         Exit code 3: running again may help.
     """
-    given = files_only_spark_knows(spark, table, {} if table is not None else {"table": policy.table})
-    pinned = pin_tables(policy, READ, given=table is not None)
-    refuse_input({"--output": place.location}, {**given, **pinned.places})
-    policy = pinned.policy
     if policy.assess.classifiers is not None:
         require("sklearn", "assess.classifiers")
-    with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
-        run = Run(spark, policy, place, scratch, Progress(place.status, run_id, STAGES, labels(spark)))
-        opened, masked, vocabularies = read(run, table, announce)
+    with start_run(
+        spark, policy, place, run_id=run_id, date=date, reads=READ, stages=STAGES, table=table, announce=announce
+    ) as run:
+        opened, masked, vocabularies = read(run)
         encoded = encode(run, opened)
         counted = count(run, opened, encoded, vocabularies)
         measured = measure(run, opened, counted)
-        subjects = compare_and_attack(run, opened, encoded, counted, measured, masked, table)
+        subjects = compare_and_attack(run, opened, encoded, counted, measured, masked)
         verdicts = judge(run, subjects)
         result = Assessment(
             title=policy.run.name,
@@ -134,14 +128,14 @@ def assess(
             paragraph=paragraph(subjects, verdicts),
             notes=tuple(
                 assessment_notes(
-                    policy,
+                    run.policy,
                     release=opened.release is not None,
                     released_persons=counted.subjects[-1].layout.persons,
                     masked=masked is not None,
                 )
             ),
             stages=tuple(run.progress.records),
-            assumptions=assumptions_of(policy),
+            assumptions=assumptions_of(run.policy),
         )
         write(run, result)
         code = RefusedError.exit_code if result.passed is False else 0
@@ -151,23 +145,79 @@ def assess(
     return result
 
 
-def read(
-    run: Run, table: DataFrame | None, announce: Announce | None
-) -> tuple[Opened, MaskedRelease | None, list[Vocabulary]]:
+def open_assessment(
+    spark: SparkSession, policy: Policy, table: DataFrame | None, inspection: Inspection = FIRST_ERROR
+) -> tuple[Opened, MaskedRelease | None]:
+    """Open the table, the population and the release, and collect the leaves of hierarchies that come from the data.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+        As it is given.
+    table : DataFrame or None
+        Read instead of the policy's table.
+    inspection : Inspection, optional
+        Collects errors.
+
+    Raises
+    ------
+    InputError
+        If a source cannot be opened, lacks a column, or has labels that are no nodes.
+    """
+    reading, asked = narrowed(policy), policy.assess.release
+    sources = open_sources(spark, reading, table, [population_of(reading)], inspection=inspection)
+    hierarchies = open_hierarchies(reading, sources, inspection=inspection)
+    release, masked = None, None
+    with inspection.at(RELEASE):
+        if asked is not None and not policy.guarantee.generalizes:
+            masked = open_masked(spark, policy, asked)
+        elif asked is not None:
+            needed, used = list(policy.quasi_identifiers), reading.used_columns
+            release = open_release(spark, policy, asked, needed, key=RELEASE, used=used)
+            refuse_other_kind(policy, release.manifest)
+            collect_strangers(release, hierarchies, key=RELEASE)
+        note_release(release if masked is None else masked.release, RELEASE, inspection)
+    return Opened(reading, sources, release, hierarchies, sets_of(policy)), masked
+
+
+def explain(policy: Policy, opened: Opened, masked: MaskedRelease | None) -> str:
+    """Return what is measured, as text."""
+    release = opened.release if masked is None else masked.release
+    title = None if release is None else release.title
+    return assessment_explanation(policy, opened.hierarchies, opened.sets, release=title)
+
+
+def inspect(spark: SparkSession, policy: Policy, table: DataFrame | None, inspection: Inspection) -> str | None:
+    """Open everything an assessment needs, and return what it would measure; None if there is an error.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+        With the versions of the lake tables that are read.
+    table : DataFrame or None
+        Read instead of the policy's table.
+    inspection : Inspection
+        Collects errors.
+    """
+    with inspection.at("assess.classifiers"):
+        if policy.assess.classifiers is not None:
+            require("sklearn", "assess.classifiers")
+    opened, masked = open_assessment(spark, policy, table, inspection)
+    return None if inspection.errors else explain(policy, opened, masked)
+
+
+def read(run: ResultRun) -> tuple[Opened, MaskedRelease | None, list[Vocabulary]]:
     """Stage: open the sources, and collect the values of the columns the classes hold."""
     with run.progress.stage("read") as stage:
-        opened, policy, masked = open_assessment(run.spark, run.policy, table), run.policy, None
-        if policy.assess.release is not None and not policy.guarantee.generalizes:
-            masked = open_masked(run.spark, policy, policy.assess.release)
-        if announce is not None:
-            release = opened.release if masked is None else masked.release
-            title = None if release is None else release.title
-            announce(assessment_explanation(policy, opened.hierarchies, opened.sets, release=title))
-        if opened.release is not None:
-            collect_strangers(opened.release, opened.hierarchies, key=RELEASE)
-        vocabularies = collect_vocabularies(run.policy, opened.table, opened.release, given=opened.given)
+        opened, masked = open_assessment(run.spark, run.policy, run.table)
+        if run.announce is not None:
+            run.announce(explain(run.policy, opened, masked))
+        sources = opened.sources
+        vocabularies = collect_vocabularies(run.policy, sources.table, opened.release, given=sources.given)
         stage.sentence = f"Opened the table with {len(opened.hierarchies)} quasi-identifiers."
-        changed = values_changed(opened.values)
+        changed = values_changed(sources.values)
         versions = versions_of(run.policy)
         stage.parameters = {
             **({"values_changed_on_reading": changed} if changed else {}),
@@ -176,11 +226,11 @@ def read(
     return opened, masked, vocabularies
 
 
-def encode(run: Run, opened: Opened) -> Encoded:
+def encode(run: ResultRun, opened: Opened) -> Encoded:
     """Stage: the table as codes."""
     with run.progress.stage("encode") as stage:
         rows, n_rows = collect_codes(
-            run.scratch, opened.table, opened.policy, opened.hierarchies, run.place, given=opened.given
+            run.scratch, opened.sources.table, opened.policy, opened.hierarchies, run.place, given=opened.sources.given
         )
         if not n_rows:
             raise SchemaError("table: it has no rows.")
@@ -189,7 +239,7 @@ def encode(run: Run, opened: Opened) -> Encoded:
     return Encoded(rows, n_rows)
 
 
-def count(run: Run, opened: Opened, encoded: Encoded, vocabularies: Sequence[Vocabulary]) -> Counted:
+def count(run: ResultRun, opened: Opened, encoded: Encoded, vocabularies: Sequence[Vocabulary]) -> Counted:
     """Stage: count each subject and the population once."""
     with run.progress.stage("count") as stage:
         counted = count_subjects(run, opened, encoded, vocabularies)
@@ -197,7 +247,7 @@ def count(run: Run, opened: Opened, encoded: Encoded, vocabularies: Sequence[Voc
     return counted
 
 
-def measure(run: Run, opened: Opened, counted: Counted) -> MeasuredSets:
+def measure(run: ResultRun, opened: Opened, counted: Counted) -> MeasuredSets:
     """Stage: measure every class of every set."""
     with run.progress.stage("measure") as stage:
         measured, seconds = measure_sets(run, opened, counted)
@@ -208,13 +258,12 @@ def measure(run: Run, opened: Opened, counted: Counted) -> MeasuredSets:
 
 
 def compare_and_attack(
-    run: Run,
+    run: ResultRun,
     opened: Opened,
     encoded: Encoded,
     counted: Counted,
     measured: MeasuredSets,
     masked: MaskedRelease | None,
-    table: DataFrame | None,
 ) -> list[Subject]:
     """Stages: compare records with their released forms, find what identifies, plan the attack, tell each record.
 
@@ -228,7 +277,7 @@ def compare_and_attack(
             predictions = {} if predicts_values(run.policy) else predict_labels(run, opened, counted)
             beside_release: list[Subject] = []
             if masked is not None:
-                of_table, released = measure_masked(run, masked, table)
+                of_table, released = measure_masked(run, masked)
                 predictions["table"] = [*of_table, *predictions.get("table", [])]
                 beside_release.append(released)
             stage.sentence = (
@@ -280,7 +329,7 @@ def compare_and_attack(
     return subjects
 
 
-def judge(run: Run, subjects: Sequence[Subject]) -> tuple[Verdict, ...]:
+def judge(run: ResultRun, subjects: Sequence[Subject]) -> tuple[Verdict, ...]:
     """Stage: hold the last subject against the thresholds."""
     with run.progress.stage("judge") as stage:
         verdicts = judged(run.policy.assess.thresholds, subjects[-1])
@@ -293,7 +342,7 @@ def judge(run: Run, subjects: Sequence[Subject]) -> tuple[Verdict, ...]:
     return verdicts
 
 
-def write(run: Run, result: Assessment) -> None:
+def write(run: ResultRun, result: Assessment) -> None:
     """Put the records and the documents of an assessment in their place."""
     for name in RECORDS.values():
         run.place.put_directory(run.scratch.path / name, name)

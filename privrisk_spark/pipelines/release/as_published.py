@@ -11,7 +11,7 @@ import numpy as np
 
 from privrisk_spark.engine.counts import SpreadVectors, StoredCounts, cell_space
 from privrisk_spark.pipelines.release.encoded import Counted, Encoded, count_dictionaries, encode_table
-from privrisk_spark.pipelines.release.opened import Opened, Run, announce_plan, choose_plans, open_run
+from privrisk_spark.pipelines.release.opened import Opened, announce_plan, choose_plans, open_run
 from privrisk_spark.pipelines.release.published import fill_vault, publish, record_of, write_vault_report
 from privrisk_spark.pipelines.release.written import (
     Decided,
@@ -21,6 +21,7 @@ from privrisk_spark.pipelines.release.written import (
     validate_release,
     write_histogram,
 )
+from privrisk_spark.pipelines.run import ReleaseRun
 from privrisk_spark.planning.as_published import AsPublished, as_published
 from privrisk_spark.reporting.release_reports import drawn_reports, tuple_levels
 from privrisk_spark.results.release import Check
@@ -32,7 +33,7 @@ from privrisk_spark.stages.private.sampling import FrequentCells
 from privrisk_spark.stages.publishing import contracts
 
 
-def release_as_published(run: Run) -> dict[str, Any]:
+def release_as_published(run: ReleaseRun) -> dict[str, Any]:
     """Draw every row's disclosure as the source writes it, and publish; returns the manifest."""
     opened, plan = read(run)
     encoded, draws = encode(run, opened, plan)
@@ -56,10 +57,10 @@ def release_as_published(run: Run) -> dict[str, Any]:
     return published
 
 
-def read(run: Run) -> tuple[Opened, AsPublished]:
+def read(run: ReleaseRun) -> tuple[Opened, AsPublished]:
     """Stage: open the sources, and plan what is drawn."""
     with run.progress.stage("read") as stage:
-        opened = open_run(run)
+        opened = open_run(run.spark, run.policy, run.table)
         plan = as_published(run.policy, opened.hierarchies)
         opened = choose_plans(run, opened)
         announce_plan(run, opened, plan)
@@ -67,7 +68,7 @@ def read(run: Run) -> tuple[Opened, AsPublished]:
     return opened, plan
 
 
-def encode(run: Run, opened: Opened, plan: AsPublished) -> tuple[Encoded, Draws]:
+def encode(run: ReleaseRun, opened: Opened, plan: AsPublished) -> tuple[Encoded, Draws]:
     """Stage: the table as codes, and what is drawn by a key of this content."""
     place = run.place
     with run.progress.stage("encode") as stage:
@@ -81,7 +82,7 @@ def encode(run: Run, opened: Opened, plan: AsPublished) -> tuple[Encoded, Draws]
     return encoded, draws
 
 
-def count(run: Run, opened: Opened, encoded: Encoded, draws: Draws) -> tuple[Counted, Elements]:
+def count(run: ReleaseRun, opened: Opened, encoded: Encoded, draws: Draws) -> tuple[Counted, Elements]:
     """Stage: count the table itself, and collect its frequent elements."""
     with run.progress.stage("count") as stage:
         counted = count_dictionaries(run, opened, encoded.rows)
@@ -92,7 +93,7 @@ def count(run: Run, opened: Opened, encoded: Encoded, draws: Draws) -> tuple[Cou
 
 
 def _frequent_elements(
-    run: Run, opened: Opened, counts: StoredCounts | SpreadVectors, *, least: int
+    run: ReleaseRun, opened: Opened, counts: StoredCounts | SpreadVectors, *, least: int
 ) -> StoredCounts | FrequentCells:
     """Find the elements with at least that many rows (step 3 of Algorithm 6), unless all are counted already."""
     if isinstance(counts, StoredCounts):
@@ -102,7 +103,9 @@ def _frequent_elements(
     return FrequentCells.collect_cells(cells, space, most=run.policy.counting.sorted_vectors)
 
 
-def draw(run: Run, opened: Opened, plan: AsPublished, encoded: Encoded, draws: Draws, elements: Elements) -> Decided:
+def draw(
+    run: ReleaseRun, opened: Opened, plan: AsPublished, encoded: Encoded, draws: Draws, elements: Elements
+) -> Decided:
     """Stage: draw each row's disclosure among the frequent elements."""
     with run.progress.stage("draw") as stage:
         drawn = conclude_rows(run, opened, encoded.rows, draws.drawing(elements), method="as-published")
@@ -110,7 +113,7 @@ def draw(run: Run, opened: Opened, plan: AsPublished, encoded: Encoded, draws: D
     return drawn
 
 
-def write(run: Run, opened: Opened, drawn: Decided) -> Histogram:
+def write(run: ReleaseRun, opened: Opened, drawn: Decided) -> Histogram:
     """Stage: write the release from its tuples, and a row that discloses nothing, which the algorithms add."""
     with run.progress.stage("write") as stage:
         whole = crowds.crowd_histogram(drawn.tuples.frame(run.spark), k=opened.k, crowd=1)
@@ -123,7 +126,7 @@ def write(run: Run, opened: Opened, drawn: Decided) -> Histogram:
     return histogram
 
 
-def validate(run: Run, opened: Opened, encoded: Encoded, written: Written) -> tuple[Check, ...]:
+def validate(run: ReleaseRun, opened: Opened, encoded: Encoded, written: Written) -> tuple[Check, ...]:
     """Stage: hold the staged files against the release contract; returns the checks of the input and of the release."""
     with run.progress.stage("validate") as stage:
         rules, values = contracts.release_rules(run.policy, written.facts, written.label_rows)

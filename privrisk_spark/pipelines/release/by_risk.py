@@ -18,7 +18,7 @@ from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.pipelines.release.diagnosed import evidence_of, measure_decisions, sampling_of
 from privrisk_spark.pipelines.release.encoded import Counted, Encoded, count_dictionaries, encode_table
-from privrisk_spark.pipelines.release.opened import Opened, Run, announce_plan, choose_plans, open_run
+from privrisk_spark.pipelines.release.opened import Opened, announce_plan, choose_plans, open_run
 from privrisk_spark.pipelines.release.published import fill_vault, publish, record_of, write_vault_report
 from privrisk_spark.pipelines.release.written import (
     Decided,
@@ -28,8 +28,10 @@ from privrisk_spark.pipelines.release.written import (
     write_classes,
     write_release,
 )
+from privrisk_spark.pipelines.run import ReleaseRun
 from privrisk_spark.planning.decisions.decision import Decision
 from privrisk_spark.planning.decisions.registry import decision_of
+from privrisk_spark.planning.dictionaries import true_dictionary
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import EarlierRelease, earlier_releases, refuse_differences
 from privrisk_spark.planning.rules import Recoding, Rule
@@ -72,7 +74,7 @@ class DecisionTask:
     procedure: Search | Rule | Recoding
 
 
-def release_by_risk(run: Run) -> dict[str, Any]:
+def release_by_risk(run: ReleaseRun) -> dict[str, Any]:
     """Decide every row by risk, and publish; returns the manifest."""
     opened, task = read(run)
     earlier = earlier_of(run, opened)
@@ -100,7 +102,7 @@ def release_by_risk(run: Run) -> dict[str, Any]:
     return publish(run, opened, record, public, written, {"rows_read": encoded.facts.rows, **encoded.stated, **stated})
 
 
-def earlier_of(run: Run, opened: Opened) -> tuple[EarlierRelease, ...]:
+def earlier_of(run: ReleaseRun, opened: Opened) -> tuple[EarlierRelease, ...]:
     """Return the releases that this one composes with; reads what vaults remember of them, but for their records.
 
     Raises
@@ -113,10 +115,10 @@ def earlier_of(run: Run, opened: Opened) -> tuple[EarlierRelease, ...]:
     return earlier
 
 
-def read(run: Run) -> tuple[Opened, DecisionTask]:
+def read(run: ReleaseRun) -> tuple[Opened, DecisionTask]:
     """Stage: open the sources; what every row discloses, and the search or rule that decides it."""
     with run.progress.stage("read") as stage:
-        opened = open_run(run)
+        opened = open_run(run.spark, run.policy, run.table)
         decision = decision_of(run.policy)
         procedure = decision.procedure(opened.hierarchies)
         task = DecisionTask(disclosure_of(run.policy, opened.hierarchies, opened.axes), decision, procedure)
@@ -129,7 +131,7 @@ def read(run: Run) -> tuple[Opened, DecisionTask]:
     return opened, task
 
 
-def encode(run: Run, opened: Opened, task: DecisionTask) -> tuple[Encoded, Linked | None]:
+def encode(run: ReleaseRun, opened: Opened, task: DecisionTask) -> tuple[Encoded, Linked | None]:
     """Stage: the table, and the linkage table if there is one, as codes.
 
     Raises
@@ -159,7 +161,7 @@ def encode(run: Run, opened: Opened, task: DecisionTask) -> tuple[Encoded, Linke
     return encoded, linked
 
 
-def count(run: Run, opened: Opened, encoded: Encoded) -> Counted:
+def count(run: ReleaseRun, opened: Opened, encoded: Encoded) -> Counted:
     """Stage: count the rows of every dictionary."""
     with run.progress.stage("count") as stage:
         counted = count_dictionaries(run, opened, encoded.rows)
@@ -195,7 +197,7 @@ class Diagnosed:
 
 
 def decide(
-    run: Run,
+    run: ReleaseRun,
     opened: Opened,
     task: DecisionTask,
     encoded: Encoded,
@@ -239,6 +241,7 @@ def decide(
             LOGGER.warning("%s", beyond_sentence(decided.facts))
         guarantee = texts_of(policy.guarantee.kind).guarantee(policy, decided.facts, hierarchies, rule, earlier)
         stage.status = guarantee.status
+        true = true_dictionary(policy)
         linkage, sections = measure_decisions(
             run.scratch,
             encoded.rows,
@@ -248,7 +251,7 @@ def decide(
             hierarchies,
             counted=counted.counts,
             linked=linked,
-            true=opened.sources.true,
+            true=None if true is None else opened.sources.dictionaries.get(true.name),
             table=opened.sources.table,
             dictionaries=opened.sources.dictionaries,
         )
@@ -259,7 +262,7 @@ def decide(
 
 
 def _looked_up(
-    run: Run, opened: Opened, task: DecisionTask, counted: Counted
+    run: ReleaseRun, opened: Opened, task: DecisionTask, counted: Counted
 ) -> tuple[StoredCounts | SpreadLookup, ...]:
     """Counts as records look them up."""
     own = run.policy.dictionaries[0].table is None
@@ -279,7 +282,7 @@ def _looked_up(
     return tuple(counts if isinstance(counts, StoredCounts) else spread(counts) for counts in counted.counts)
 
 
-def _refuse_infeasible(run: Run, task: DecisionTask, decided: Decided) -> None:
+def _refuse_infeasible(run: ReleaseRun, task: DecisionTask, decided: Decided) -> None:
     decision, facts = run.policy.decision, decided.facts
     impossible = facts.infeasible - facts.beyond
     if impossible and decision is not None and decision.infeasible == "error":
@@ -290,7 +293,7 @@ def _with_rule(sections: Sequence[Section], rule: ChosenRule | None) -> tuple[Se
     return (*sections, *([rule.section] if rule is not None else []))
 
 
-def write(run: Run, opened: Opened, decided: Decided, *, files: int) -> Written:
+def write(run: ReleaseRun, opened: Opened, decided: Decided, *, files: int) -> Written:
     """Stage: write the release to staging."""
     with run.progress.stage("write") as stage:
         written = write_release(run, opened, decided.tuples, decided.label_rows, files=files, members=decided.members)
@@ -315,7 +318,7 @@ class Checked:
 
 
 def validate(
-    run: Run, opened: Opened, encoded: Encoded, counted: Counted, decided: Decided, written: Written
+    run: ReleaseRun, opened: Opened, encoded: Encoded, counted: Counted, decided: Decided, written: Written
 ) -> Checked:
     """Stage: hold the staged files, and the decisions, against the release contract."""
     with run.progress.stage("validate") as stage:
@@ -335,7 +338,7 @@ def validate(
 
 
 def _with_conditions(
-    run: Run, opened: Opened, encoded: Encoded, counted: Counted, members: Batches | None, written: Written
+    run: ReleaseRun, opened: Opened, encoded: Encoded, counted: Counted, members: Batches | None, written: Written
 ) -> Written:
     """Count the released classes that miss what is asked besides k, where anything is."""
     asked, kept = anonymity_of(run.policy.guarantee), run.policy.kept_columns

@@ -8,7 +8,8 @@ from typing import Any
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import SpreadVectors, StoredCounts
 from privrisk_spark.errors import EngineError, SchemaError
-from privrisk_spark.pipelines.release.opened import Opened, Run
+from privrisk_spark.pipelines.release.opened import Opened
+from privrisk_spark.pipelines.run import ReleaseRun
 from privrisk_spark.planning.counting import PlanChoice, plans_in_words
 from privrisk_spark.results.facts import FilesRead, InputFacts
 from privrisk_spark.results.release import Check
@@ -66,12 +67,12 @@ class Encoded:
         }
 
 
-def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
+def encode_table(run: ReleaseRun, opened: Opened, *, blocks: bool) -> Encoded:
     """Materialize the table as codes, measure it, and hold it against the input contract.
 
     Parameters
     ----------
-    run : Run
+    run : ReleaseRun
     opened : Opened
     blocks : bool
         Add what the keyed draws of a record are made from.
@@ -89,7 +90,7 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
         run.scratch, table, policy, opened.hierarchies, blocks=blocks, given=opened.sources.given
     )
     facts = read.facts
-    files = opened.files
+    files = opened.sources.files
     if files is not None and files.rows is not None and files.rows != facts.rows:
         raise EngineError(
             f"table.path: its files hold {files.rows:,} rows, and {facts.rows:,} were processed. Run again."
@@ -117,7 +118,7 @@ def encode_table(run: Run, opened: Opened, *, blocks: bool) -> Encoded:
 
         found = collect_naming_columns(read.encoded, policy, opened.hierarchies, rows=facts.rows)
         refuse_naming_columns(found)
-    return Encoded(read.encoded, facts, tuple(checks), opened.files)
+    return Encoded(read.encoded, facts, tuple(checks), opened.sources.files)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,12 +148,12 @@ class Counted:
         return rows if len(rows) > 1 else next(iter(rows.values()))
 
 
-def count_dictionaries(run: Run, opened: Opened, rows: Batches) -> Counted:
+def count_dictionaries(run: ReleaseRun, opened: Opened, rows: Batches) -> Counted:
     """Count every dictionary by its plan.
 
     Parameters
     ----------
-    run : Run
+    run : ReleaseRun
     opened : Opened
         Its plans are chosen.
     rows : Batches

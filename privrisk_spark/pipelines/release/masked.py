@@ -15,9 +15,10 @@ from privrisk_spark.engine.fingerprints import collect_frame_digest
 from privrisk_spark.engine.schemas import doubles
 from privrisk_spark.kernels.measures.interval_disclosure import IntervalTally
 from privrisk_spark.pipelines.release.encoded import Encoded, encode_table
-from privrisk_spark.pipelines.release.opened import Opened, Run, open_run
+from privrisk_spark.pipelines.release.opened import Opened, open_run
 from privrisk_spark.pipelines.release.published import fill_vault, publish, record_of, write_vault_report
 from privrisk_spark.pipelines.release.written import Written, validate_release, write_release
+from privrisk_spark.pipelines.run import ReleaseRun
 from privrisk_spark.planning.masking import MaskPlan, in_blocks, key_reference, mask_plan
 from privrisk_spark.policy.masking import TopBottom
 from privrisk_spark.reporting.kept_columns import uniqueness_warnings
@@ -45,7 +46,7 @@ from privrisk_spark.stages.publishing.files import files_for
 from privrisk_spark.stages.publishing.value_classes import measure_value_classes
 
 
-def release_masked(run: Run) -> dict[str, Any]:
+def release_masked(run: ReleaseRun) -> dict[str, Any]:
     """Mask every column as the policy says, and publish; returns the manifest."""
     opened, plan = read(run)
     encoded, keys = encode(run, opened)
@@ -64,10 +65,10 @@ def release_masked(run: Run) -> dict[str, Any]:
     return published
 
 
-def read(run: Run) -> tuple[Opened, MaskPlan]:
+def read(run: ReleaseRun) -> tuple[Opened, MaskPlan]:
     """Stage: open the table, and plan what is done to its columns."""
     with run.progress.stage("read") as stage:
-        opened = open_run(run)
+        opened = open_run(run.spark, run.policy, run.table)
         plan = mask_plan(run.policy)
         check_types(plan, opened.sources.table.schema)
         if run.announce is not None:
@@ -76,7 +77,7 @@ def read(run: Run) -> tuple[Opened, MaskPlan]:
     return opened, plan
 
 
-def encode(run: Run, opened: Opened) -> tuple[Encoded, MaskKeys]:
+def encode(run: ReleaseRun, opened: Opened) -> tuple[Encoded, MaskKeys]:
     """Stage: read the table once, and draw a key for this content."""
     place = run.place
     with run.progress.stage("encode") as stage:
@@ -89,7 +90,7 @@ def encode(run: Run, opened: Opened) -> tuple[Encoded, MaskKeys]:
     return encoded, MaskKeys(key, (place.run_id, encoded.facts.snapshot))
 
 
-def learn(run: Run, plan: MaskPlan, encoded: Encoded) -> Held:
+def learn(run: ReleaseRun, plan: MaskPlan, encoded: Encoded) -> Held:
     """Stage: learn what the masks need of all records together."""
     with run.progress.stage("learn") as stage:
         held = collect_held(run.scratch, encoded.rows, run.policy.kept_columns, plan)
@@ -100,7 +101,7 @@ def learn(run: Run, plan: MaskPlan, encoded: Encoded) -> Held:
     return held
 
 
-def mask(run: Run, held: Held, keys: MaskKeys, *, files: int) -> tuple[MaskedRows, MaskingFacts]:
+def mask(run: ReleaseRun, held: Held, keys: MaskKeys, *, files: int) -> tuple[MaskedRows, MaskingFacts]:
     """Stage: mask every record, and measure what that did."""
     scratch, plan = run.scratch, held.plan
     with run.progress.stage("mask") as stage:
@@ -128,7 +129,7 @@ def mask(run: Run, held: Held, keys: MaskKeys, *, files: int) -> tuple[MaskedRow
     return masked, facts
 
 
-def _bounds(run: Run, held: Held) -> dict[str, tuple[float | None, float | None]]:
+def _bounds(run: ReleaseRun, held: Held) -> dict[str, tuple[float | None, float | None]]:
     """Bounds of columns that are coded at top or bottom; quantiles are values of the column."""
     found: dict[str, tuple[float | None, float | None]] = {}
     for name, asked in held.plan.masks.items():
@@ -142,7 +143,7 @@ def _bounds(run: Run, held: Held) -> dict[str, tuple[float | None, float | None]
     return found
 
 
-def _by_rank(run: Run, held: Held, masked: MaskedRows) -> dict[str, IntervalTally]:
+def _by_rank(run: ReleaseRun, held: Held, masked: MaskedRows) -> dict[str, IntervalTally]:
     """Interval disclosure by ranks of every column of numbers that is masked."""
     found = {}
     for name in held.plan.masked_numbers:
@@ -152,7 +153,7 @@ def _by_rank(run: Run, held: Held, masked: MaskedRows) -> dict[str, IntervalTall
     return found
 
 
-def write(run: Run, opened: Opened, masked: MaskedRows, *, files: int) -> Written:
+def write(run: ReleaseRun, opened: Opened, masked: MaskedRows, *, files: int) -> Written:
     """Stage: write the release to staging, and count the classes of its files."""
     with run.progress.stage("write") as stage:
         written = write_release(run, opened, masked.tuples, {}, files=files)
@@ -175,7 +176,7 @@ def write(run: Run, opened: Opened, masked: MaskedRows, *, files: int) -> Writte
     return replace(written, facts=facts)
 
 
-def holds_masked_values(run: Run, masked: MaskedRows, written: Written) -> bool:
+def holds_masked_values(run: ReleaseRun, masked: MaskedRows, written: Written) -> bool:
     """Whether the files hold the masked values that were compared with the table's, each as often."""
     kept, schema = run.policy.kept_columns, masked.tuples.schema
     names = [name for name, of in zip(schemas.released(len(kept)), kept, strict=True) if of in run.policy.masks]
@@ -187,7 +188,7 @@ def holds_masked_values(run: Run, masked: MaskedRows, written: Written) -> bool:
 
 
 def validate(
-    run: Run,
+    run: ReleaseRun,
     opened: Opened,
     plan: MaskPlan,
     encoded: Encoded,

@@ -21,14 +21,7 @@ from privrisk_spark.ledger.calibrated import Calibrated, Choosing, OneScheme, Pu
 from privrisk_spark.ledger.charge import Charge
 from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.pipelines.release.encoded import Encoded, count_dictionaries, encode_table
-from privrisk_spark.pipelines.release.opened import (
-    Opened,
-    Run,
-    announce_plan,
-    choose_plans,
-    files_of_table,
-    open_run,
-)
+from privrisk_spark.pipelines.release.opened import Opened, announce_plan, choose_plans, list_files, open_run
 from privrisk_spark.pipelines.release.published import (
     charge_of,
     fill_vault,
@@ -44,6 +37,7 @@ from privrisk_spark.pipelines.release.written import (
     validate_release,
     write_histogram,
 )
+from privrisk_spark.pipelines.run import ReleaseRun
 from privrisk_spark.planning.calibration import mechanism
 from privrisk_spark.planning.cost import cost_of
 from privrisk_spark.planning.request import FRAME
@@ -67,7 +61,7 @@ from privrisk_spark.stages.private import admission, crowds, release_keys, sampl
 from privrisk_spark.stages.publishing import contracts
 
 
-def release_privately(run: Run) -> dict[str, Any]:
+def release_privately(run: ReleaseRun) -> dict[str, Any]:
     """Draw every row's disclosure under differential privacy, and publish; returns the manifest."""
     opened, plan = read(run)
     reserved = reserve(run, opened, plan)
@@ -100,13 +94,13 @@ def release_privately(run: Run) -> dict[str, Any]:
     return publish_and_settle(run, opened, reserved, record, public, histogram.written, chosen | drawing.stated)
 
 
-def read(run: Run) -> tuple[Opened, Calibrated]:
+def read(run: ReleaseRun) -> tuple[Opened, Calibrated]:
     """Stage: open the sources, of the table only its schema, and plan the mechanism."""
     policy = run.policy
     with run.progress.stage("read") as stage:
         # Refuses what no data can mend before a source is opened.
         mechanism(policy)
-        opened = open_run(run)
+        opened = open_run(run.spark, run.policy, run.table)
         plan = mechanism(policy, opened.hierarchies)
         if isinstance(plan, PublicCells):
             opened = choose_plans(run, opened)
@@ -136,7 +130,7 @@ class Reserved:
     made: Reservation
 
 
-def reserve(run: Run, opened: Opened, plan: Calibrated) -> Reserved:
+def reserve(run: ReleaseRun, opened: Opened, plan: Calibrated) -> Reserved:
     """Stage: reserve the budget, make the key, and have the ledger hold the run to it before anything is read.
 
     Raises
@@ -147,7 +141,8 @@ def reserve(run: Run, opened: Opened, plan: Calibrated) -> Reserved:
     policy, place = run.policy, run.place
     with run.progress.stage("reserve") as stage:
         digest = plan.digest(policy, opened.hierarchies)
-        request = cost_of(policy, plan, place.run_id, digest, date=run.date, files=files_of_table(run, opened))
+        files = list_files(policy, opened.sources)
+        request = cost_of(policy, plan, place.run_id, digest, date=run.date, files=files)
         charge = charge_of(policy, place, request)
         made = charge.reserve()
         key = charge.begin(made)
@@ -158,7 +153,7 @@ def reserve(run: Run, opened: Opened, plan: Calibrated) -> Reserved:
     return Reserved(charge, digest, key, made)
 
 
-def encode(run: Run, opened: Opened, reserved: Reserved) -> tuple[Encoded, release_keys.ReleaseKeys]:
+def encode(run: ReleaseRun, opened: Opened, reserved: Reserved) -> tuple[Encoded, release_keys.ReleaseKeys]:
     """Stage: the table as codes, one row a person, and the keys of this content."""
     place = run.place
     with run.progress.stage("encode") as stage:
@@ -176,7 +171,7 @@ def encode(run: Run, opened: Opened, reserved: Reserved) -> tuple[Encoded, relea
 
 
 def choose(
-    run: Run, plan: Choosing, encoded: Encoded, recoding: sampling.Recoding, keys: release_keys.ReleaseKeys
+    run: ReleaseRun, plan: Choosing, encoded: Encoded, recoding: sampling.Recoding, keys: release_keys.ReleaseKeys
 ) -> tuple[sampling.Recoding, dict[str, Any]]:
     """Stage: draw the schemes; returns the recoding by them, and what the manifest states of them."""
     with run.progress.stage("choose") as stage:
@@ -206,7 +201,7 @@ class Drawing:
 
 
 def admit(
-    run: Run,
+    run: ReleaseRun,
     opened: Opened,
     plan: Calibrated,
     encoded: Encoded,
@@ -246,7 +241,7 @@ class Admitted:
     counted_by: str
 
 
-def _by_public_dictionary(run: Run, opened: Opened, encoded: Encoded, recoding: sampling.Recoding) -> Admitted:
+def _by_public_dictionary(run: ReleaseRun, opened: Opened, encoded: Encoded, recoding: sampling.Recoding) -> Admitted:
     """Count the public dictionary, which may be known to everybody."""
     counted = count_dictionaries(run, opened, encoded.rows)
     (counts,) = counted.counts
@@ -261,7 +256,7 @@ def _by_public_dictionary(run: Run, opened: Opened, encoded: Encoded, recoding: 
 
 
 def _by_noisy_counts(
-    run: Run, opened: Opened, encoded: Encoded, recoding: sampling.Recoding, keys: release_keys.ReleaseKeys
+    run: ReleaseRun, opened: Opened, encoded: Encoded, recoding: sampling.Recoding, keys: release_keys.ReleaseKeys
 ) -> Admitted:
     """Admit cells by noisy counts of the table, or take those that an earlier release admitted."""
     plan, asked = recoding.mechanism, run.policy.guarantee
@@ -274,7 +269,7 @@ def _by_noisy_counts(
     return Admitted(cells, {"admitted_cells": cells.sizes, "admitted": published}, "admission")
 
 
-def recode(run: Run, opened: Opened, plan: Calibrated, encoded: Encoded, drawing: Drawing) -> Decided:
+def recode(run: ReleaseRun, opened: Opened, plan: Calibrated, encoded: Encoded, drawing: Drawing) -> Decided:
     """Stage: draw each row's disclosure, and whether it is kept."""
     asked = run.policy.guarantee
     assert isinstance(asked, DpGuarantee)
@@ -285,7 +280,7 @@ def recode(run: Run, opened: Opened, plan: Calibrated, encoded: Encoded, drawing
     return drawn
 
 
-def threshold(run: Run, opened: Opened, plan: Calibrated, drawn: Decided) -> Histogram:
+def threshold(run: ReleaseRun, opened: Opened, plan: Calibrated, drawn: Decided) -> Histogram:
     """Stage: drop tuples with too few rows, and write the release from the rest."""
     with run.progress.stage("threshold") as stage:
         kept = crowds.crowd_histogram(drawn.tuples.frame(run.spark), k=opened.k, crowd=plan.crowd)
@@ -302,7 +297,9 @@ def threshold(run: Run, opened: Opened, plan: Calibrated, drawn: Decided) -> His
     return histogram
 
 
-def validate(run: Run, opened: Opened, plan: Calibrated, encoded: Encoded, written: Written) -> tuple[Check, ...]:
+def validate(
+    run: ReleaseRun, opened: Opened, plan: Calibrated, encoded: Encoded, written: Written
+) -> tuple[Check, ...]:
     """Stage: hold the staged files against the release contract; returns the checks of the input and of the release."""
     with run.progress.stage("validate") as stage:
         rules, values = contracts.release_rules(run.policy, written.facts, written.label_rows)
@@ -314,7 +311,7 @@ def validate(run: Run, opened: Opened, plan: Calibrated, encoded: Encoded, writt
 
 
 def publish_and_settle(
-    run: Run,
+    run: ReleaseRun,
     opened: Opened,
     reserved: Reserved,
     record: RunRecord,

@@ -13,8 +13,9 @@ from privrisk_spark.errors import ReleasedError, WithdrawnError
 from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.ledger.request import lineage_name
 from privrisk_spark.pipelines.release.lake_output import check_staged
-from privrisk_spark.pipelines.release.opened import Opened, Run, files_of_table
+from privrisk_spark.pipelines.release.opened import Opened, list_files
 from privrisk_spark.pipelines.release.written import Written
+from privrisk_spark.pipelines.run import ReleaseRun
 from privrisk_spark.planning.history import remembered_as
 from privrisk_spark.planning.request import FRAME, differing, request_of
 from privrisk_spark.policy.policy import Policy
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 # The ledger's database is imported only for policies that name a ledger.
 
 
-def fill_vault(run: Run, sentence: str) -> None:
+def fill_vault(run: ReleaseRun, sentence: str) -> None:
     """Stage: move the decisions, and the classes where there are any, to the vault."""
     with run.progress.stage("vault") as stage:
         run.place.swap_into_vault(run.place.scratch / "decisions", "decisions")
@@ -43,7 +44,7 @@ def fill_vault(run: Run, sentence: str) -> None:
         stage.sentence = sentence
 
 
-def record_of(run: Run, opened: Opened, guarantee: Guarantee, checks: Sequence[Check]) -> RunRecord:
+def record_of(run: ReleaseRun, opened: Opened, guarantee: Guarantee, checks: Sequence[Check]) -> RunRecord:
     """Return what the reports say of the run, with the stages so far."""
     return RunRecord(
         run.policy,
@@ -53,16 +54,16 @@ def record_of(run: Run, opened: Opened, guarantee: Guarantee, checks: Sequence[C
         guarantee,
         tuple(run.progress.records),
         tuple(checks),
-        opened.values,
+        opened.sources.values,
     )
 
 
-def write_vault_report(run: Run, report: Report, *, plan: str, snapshot: str, read: Mapping[str, Any]) -> None:
+def write_vault_report(run: ReleaseRun, report: Report, *, plan: str, snapshot: str, read: Mapping[str, Any]) -> None:
     """Write the vault's edition of the report, its checks and its summary.
 
     Parameters
     ----------
-    run : Run
+    run : ReleaseRun
     report : Report
     plan : str
         How was counted.
@@ -79,13 +80,13 @@ def write_vault_report(run: Run, report: Report, *, plan: str, snapshot: str, re
 
 
 def stage_documents(
-    run: Run, opened: Opened, record: RunRecord, public: Report, written: Written, more: Mapping[str, Any]
+    run: ReleaseRun, opened: Opened, record: RunRecord, public: Report, written: Written, more: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Write the public documents beside the staged data; nobody sees either yet.
 
     Parameters
     ----------
-    run : Run
+    run : ReleaseRun
     opened : Opened
     record : RunRecord
     public : Report
@@ -115,7 +116,7 @@ def stage_documents(
 
 
 def publish(
-    run: Run, opened: Opened, record: RunRecord, public: Report, written: Written, more: Mapping[str, Any]
+    run: ReleaseRun, opened: Opened, record: RunRecord, public: Report, written: Written, more: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Write the public documents beside the staged data, and publish both at once; returns the manifest.
 
@@ -124,7 +125,7 @@ def publish(
     run.place.record_request(request_of(run.policy, given=run.table is not None, frame=run.frame_digest))
     staged = stage_documents(run, opened, record, public, written, more)
     if run.policy.ledger is not None:
-        _note(run.policy, run.place, files_of_table(run, opened))
+        _note(run.policy, run.place, list_files(run.policy, opened.sources))
     if run.policy.history is not None:
         # Before anybody can see it: no later release may miss it.
         known = remembered_as(run.policy, opened.hierarchies, run_id=run.place.run_id, date=run.date.isoformat())

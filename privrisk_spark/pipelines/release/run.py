@@ -10,11 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
+from privrisk_spark.pipelines.opening import FIRST_ERROR, Inspection
 from privrisk_spark.pipelines.release.catalog_table import check_catalog_table, write_catalog_table
 from privrisk_spark.pipelines.release.lake_output import check_lake, commit_to_lake, lake_place
-from privrisk_spark.pipelines.release.opened import TABLES, Announce, Run
+from privrisk_spark.pipelines.release.opened import TABLES
 from privrisk_spark.pipelines.release.published import confirm, refuse_note, refuse_withdrawn
-from privrisk_spark.planning.lakes import pin_tables
+from privrisk_spark.pipelines.run import Announce, Run
+from privrisk_spark.planning.lakes import Pinned, pin_tables
 from privrisk_spark.planning.places import refuse_input, refuse_public_ledger
 from privrisk_spark.planning.request import tables_of
 from privrisk_spark.policy.policy import Policy
@@ -102,14 +104,7 @@ def _release(
     # Of a release that is there already nothing is read, so that no table need be there any more.
     opened = pin_tables(policy, () if place.released else TABLES, given=given, recorded=place.recorded_pins())
     # Before anything is written or any right is changed there.
-    places = {"output.path": place.output.location, "output.vault": place.vault.location}
-    read = tables_of(policy, given=given)
-    lake = lake_place(policy, place, read)
-    refuse_input(
-        {**places, **lake},
-        {**files_only_spark_knows(spark, table, read), **opened.places},
-    )
-    refuse_public_ledger(policy, {"output.path": place.output.location, **lake})
+    refuse_places(spark, policy, place, opened, table)
     place.check()
     with place.held():
         check_catalog_table(spark, policy, place.output)
@@ -137,7 +132,7 @@ def _release(
         progress = Progress(place.vault.status, run_id, policy.guarantee.stages, labels(spark))
         try:
             with scratch_of(spark, policy, place.scratch, place.vault) as scratch:
-                run = Run(spark, opened.policy, place, date, announce, table, scratch, progress, again)
+                run = Run(spark, opened.policy, place, run_id, date, scratch, progress, table, announce, again)
                 published = load(MODELS[policy.guarantee.kind].job)(run)
         finally:
             _keep_metrics(policy, place, date, progress)
@@ -145,6 +140,47 @@ def _release(
         write_catalog_table(spark, policy, place, published)
         write_status(place.vault.status, run_id, phase="published", code=0, message=f"release at {place.target}")
     return Outcome(published, True, place)
+
+
+def refuse_places(
+    spark: SparkSession,
+    policy: Policy,
+    place: Workplace,
+    pinned: Pinned,
+    table: DataFrame | None,
+    inspection: Inspection = FIRST_ERROR,
+) -> None:
+    """Refuse to write where tables are read, and a ledger where releases are published.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+    place : Workplace
+    pinned : Pinned
+        The versions of lake tables that are read.
+    table : DataFrame or None
+        Read instead of the policy's table.
+    inspection : Inspection, optional
+        Collects errors.
+
+    Raises
+    ------
+    InputError
+        Naming the places.
+    """
+    read, lake = tables_of(policy, given=table is not None), {}
+    with inspection.at("output.lake"):
+        lake = lake_place(policy, place, read)
+        if inspection.collects:  # a run checks the table while it holds the place
+            check_lake(policy, place.output)
+    places = {"output.path": place.output.location, "output.vault": place.vault.location, **lake}
+    # A table that cannot be opened is an error already, and Spark lists no files of it.
+    if not inspection.faults:
+        with inspection.at("output.path"):
+            refuse_input(places, {**files_only_spark_knows(spark, table, read), **pinned.places})
+    with inspection.at("ledger.url"):
+        refuse_public_ledger(policy, {"output.path": place.output.location, **lake})
 
 
 def _keep_metrics(policy: Policy, place: Workplace, date: dt.date, progress: Progress) -> None:

@@ -14,7 +14,8 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import Batches, materialized
 from privrisk_spark.engine.decided import Decide
 from privrisk_spark.engine.tuples import TupleParts
-from privrisk_spark.pipelines.release.opened import Opened, Run
+from privrisk_spark.pipelines.release.opened import Opened
+from privrisk_spark.pipelines.run import ReleaseRun
 from privrisk_spark.planning.history import key_to_remember
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.guarantees import anonymity_of
@@ -43,7 +44,7 @@ from privrisk_spark.stages.publishing.measure import (
 )
 from privrisk_spark.stages.publishing.row_order import ordered
 from privrisk_spark.storage.directories import make
-from privrisk_spark.storage.parts import LocalParts
+from privrisk_spark.storage.parts import LocalParts, PartDirectory
 from privrisk_spark.tables.released import Partitions, no_rows, read_back, read_csv_parts
 from privrisk_spark.tables.row_groups import Wanted
 from privrisk_spark.tables.sources import scan, scan_parts
@@ -77,7 +78,7 @@ class Decided:
 
 
 def conclude_rows(
-    run: Run,
+    run: ReleaseRun,
     opened: Opened,
     rows: Batches,
     decide_chunk: Decide,
@@ -90,7 +91,7 @@ def conclude_rows(
 
     Parameters
     ----------
-    run : Run
+    run : ReleaseRun
     opened : Opened
     rows : Batches
         ENCODED, resolved.
@@ -150,7 +151,7 @@ def conclude_rows(
     return Decided(tuples, decision_facts(parts, hierarchies), members, label_rows, sample)
 
 
-def _held_by_persons(run: Run) -> tuple[str, ...]:
+def _held_by_persons(run: ReleaseRun) -> tuple[str, ...]:
     """Columns ``r<j>`` whose values persons hold, where shares of persons are promised of them."""
     asked, kept = anonymity_of(run.policy.guarantee), run.policy.kept_columns
     if asked is None or run.policy.table.entity_id is None:
@@ -192,8 +193,14 @@ class Written:
     misplaced: bool | None
 
 
+def _parts_of_files(run: ReleaseRun) -> PartDirectory:
+    """Make the directory in which tasks write the release's files, whence they are taken to staging."""
+    shared = run.scratch.shared
+    return (LocalParts(str(run.place.parts)) if shared is None else shared).below("files")
+
+
 def write_release(
-    run: Run,
+    run: ReleaseRun,
     opened: Opened,
     tuples: TupleParts,
     label_rows: dict[str, int],
@@ -207,7 +214,7 @@ def write_release(
 
     Parameters
     ----------
-    run : Run
+    run : ReleaseRun
     opened : Opened
     tuples : TupleParts
         Written for as many files.
@@ -218,7 +225,7 @@ def write_release(
         MEMBERS, as :class:`Decided` has them.
     """
     output, data = run.policy.places, run.place.staging / "data"
-    parts_at, kept = run.parts_of_files(), run.policy.kept_columns
+    parts_at, kept = _parts_of_files(run), run.policy.kept_columns
     names_of = dict(
         zip((*opened.hierarchies, *kept), (*schemas.nodes(opened.k), *schemas.released(len(kept))), strict=True)
     )
@@ -296,12 +303,14 @@ class Histogram:
     written: Written
 
 
-def write_histogram(run: Run, opened: Opened, nodes: npt.NDArray[np.int32], sizes: npt.NDArray[np.int64]) -> Histogram:
+def write_histogram(
+    run: ReleaseRun, opened: Opened, nodes: npt.NDArray[np.int32], sizes: npt.NDArray[np.int64]
+) -> Histogram:
     """Write the release from a histogram of tuples alone.
 
     Parameters
     ----------
-    run : Run
+    run : ReleaseRun
     opened : Opened
     nodes : ndarray of int32, shape (n_tuples, k)
     sizes : ndarray of int64, shape (n_tuples,)
@@ -316,7 +325,7 @@ def write_histogram(run: Run, opened: Opened, nodes: npt.NDArray[np.int32], size
     )
 
 
-def write_classes(run: Run, opened: Opened, members: Batches | None, rows: int) -> ClassFacts | None:
+def write_classes(run: ReleaseRun, opened: Opened, members: Batches | None, rows: int) -> ClassFacts | None:
     """Write the released classes with their persons and weighted population for the vault, and measure them."""
     if members is None:
         return None
@@ -326,7 +335,7 @@ def write_classes(run: Run, opened: Opened, members: Batches | None, rows: int) 
 
 
 def validate_release(
-    run: Run, opened: Opened, written: Written, rules: Sequence[FactRule], values: Mapping[str, float | int]
+    run: ReleaseRun, opened: Opened, written: Written, rules: Sequence[FactRule], values: Mapping[str, float | int]
 ) -> tuple[Check, ...]:
     """Hold the staged release against rules; ``values`` is what was measured, by name."""
     policy = run.policy

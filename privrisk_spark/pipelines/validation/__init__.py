@@ -1,1 +1,1 @@
-"""What a run needs, looked at before it: every fault is found at once, and nothing is written."""
+"""The inspection of what a run needs, before it: every error is found at once, and nothing is written."""

@@ -1,4 +1,4 @@
-"""Looking at what a run needs, whatever it is for."""
+"""The inspection of what a run needs, for every job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.errors import ConfigError, Fault
-from privrisk_spark.pipelines.validation.looks import Looks
+from privrisk_spark.pipelines.opening import Inspection
+from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.registry import EXTENSIONS
 from privrisk_spark.results.validation import Job, Validation
@@ -47,8 +48,8 @@ def validate(
     EngineError
         Exit code 3: running again may help.
     """
-    looks, plan = _looked(spark, policy, job, run_id, date, table, output, faults)
-    return looks.told(job, run_id, plan)
+    inspection, plan = _inspect(spark, policy, job, run_id, date, table, output, faults)
+    return inspection.conclude(job, run_id, plan)
 
 
 def plan_only(
@@ -76,12 +77,12 @@ def plan_only(
     EngineError
         Exit code 3: running again may help.
     """
-    looks, plan = _looked(spark, policy, job, run_id, date, table, None, ())
-    looks.raise_faults()
-    return "\n".join([plan or "", *(f"not known before the run: {one}" for one in looks.unknown)]).strip()
+    inspection, plan = _inspect(spark, policy, job, run_id, date, table, None, ())
+    inspection.raise_errors()
+    return "\n".join([plan or "", *(f"not known before the run: {one}" for one in inspection.unknown)]).strip()
 
 
-def _looked(
+def _inspect(
     spark: SparkSession,
     policy: Policy,
     job: Job,
@@ -90,21 +91,33 @@ def _looked(
     table: DataFrame | None,
     output: str | None,
     faults: Sequence[Fault],
-) -> tuple[Looks, str | None]:
-    looks = Looks()
+) -> tuple[Inspection, str | None]:
+    inspection = Inspection()
     if faults:
-        looks.faults += faults
-        looks.errors.append(ConfigError(faults))
+        inspection.faults += faults
+        inspection.errors.append(ConfigError(faults))
     else:
-        looks.saw("policy", "every key has a value that is allowed, and they fit each other")
+        inspection.note("policy", "every key has a value that is allowed, and they fit each other")
     # Each job by its own modules: those of the others take longer to import than a small table to look at.
     if job == "release":
-        from privrisk_spark.pipelines.validation.release import look_at_release
+        from privrisk_spark.pipelines.validation.release import inspect_release
 
-        possible = not faults
-        return looks, look_at_release(looks, spark, policy, run_id=run_id, date=date, table=table, possible=possible)
+        plan = inspect_release(inspection, spark, policy, run_id=run_id, date=date, table=table, possible=not faults)
+        return inspection, plan
     if job == "assess":
-        from privrisk_spark.pipelines.validation.assess import look_at_assessment as look
+        from privrisk_spark.pipelines.assess import run as assessing
+
+        reads, check_output, inspect = assessing.READ, assessing.check_output, assessing.inspect
     else:
-        look = next(one for one in EXTENSIONS if one.job == job).load("validation", "look")
-    return looks, look(looks, spark, policy, table=table, output=output)
+        extension = next(one for one in EXTENSIONS if one.job == job)
+        reads = extension.load(extension.pipeline, "READ")
+        check_output = extension.load(extension.pipeline, "check_output")
+        inspect = extension.load(extension.pipeline, "inspect")
+    if output is not None:
+        with inspection.at("--output"):
+            check_output(policy, output).check_writable()
+            inspection.note("--output", "can be written")
+    pinned = None
+    with inspection.at("table"):
+        pinned = pin_tables(policy, reads, given=table is not None).policy
+    return inspection, None if pinned is None else inspect(spark, pinned, table, inspection)

@@ -159,6 +159,30 @@ def test_other_jobs_are_looked_at(small: Path, tmp_path: Path) -> None:
     assert (code, keys(document)) == (2, ["sharing"])
 
 
+def test_validate_cut_line_of_the_linkage_table_is_an_error(small: Path) -> None:
+    links = small.parent / "links.csv"
+    links.write_text("id;p;town\np1;0.5;Ulm\np2\n")
+    code, document = found(
+        str(small),
+        f"--set=linkage={{path: {links}, format: csv, options: {{sep: ';', header: true}}, record_id: id, "
+        "probability: p, columns: {town: {column: town, hierarchy: {flat: {}}}}}",
+    )
+    assert (code, keys(document)) == (2, ["linkage.path"])
+
+
+def test_validate_attack_labels_of_the_protected_table_are_leaves(small: Path, tmp_path: Path) -> None:
+    protected, rows = tmp_path / "protected.csv", (tmp_path / "table.csv").read_text()
+    protected.write_text(rows.replace("p0;20;F;Ulm;a", "p0;20;F;Ulm;another"))
+    policy = tmp_path / "attack.yaml"
+    policy.write_text(
+        small.read_text().partition("decision:")[0]
+        + f"attack: {{protected: {{path: {protected}, format: csv, options: {{sep: ';', header: true}}, "
+        "record_id: id}, intruder: {columns: [age, diagnosis]}}\n"
+    )
+    code, document = found(str(policy), "--for=attack")
+    assert (code, document["faults"]) == (0, [])
+
+
 def test_masked_releases_and_sharing_of_the_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     code, document = found("conf/sharing-demo.yaml")

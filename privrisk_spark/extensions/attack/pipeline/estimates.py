@@ -24,7 +24,7 @@ from privrisk_spark.extensions.attack.stages.probabilistic import (
     collect_patterns,
     store_compared,
 )
-from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.run import ResultRun
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class ComparedFiles:
     prior: float
 
 
-def compared_files(run: Run, opened: Opened, protected: Protected, compared: Comparison) -> ComparedFiles:
+def compared_files(run: ResultRun, opened: Opened, protected: Protected, compared: Comparison) -> ComparedFiles:
     """Write both files where tasks compare people and rows by levels of agreement."""
     terms = attack_of(run.policy).probabilistic.term_frequencies
     columns: list[LevelColumn | NumberColumn] = []
@@ -63,7 +63,7 @@ def compared_files(run: Run, opened: Opened, protected: Protected, compared: Com
     return ComparedFiles(tuple(columns), rows, people, 1 / max(protected.rows.total, protected.people.total, 2))
 
 
-def people_to_compare(run: Run, compared: ComparedFiles, protected: Protected) -> int | None:
+def people_to_compare(run: ResultRun, compared: ComparedFiles, protected: Protected) -> int | None:
     """How many people match weights are estimated from; None for all."""
     known, rows = protected.known, protected.rows
     return compared_people(
@@ -93,7 +93,7 @@ class Estimate:
     sampled: int | None
 
 
-def estimated(run: Run, compared: ComparedFiles, protected: Protected) -> Estimate:
+def estimated(run: ResultRun, compared: ComparedFiles, protected: Protected) -> Estimate:
     """Estimate how people agree with their rows, and with those of others, from the two files."""
     known, policy = protected.known, attack_of(run.policy)
     sample = people_to_compare(run, compared, protected)

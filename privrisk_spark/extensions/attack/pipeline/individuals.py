@@ -31,7 +31,7 @@ from privrisk_spark.extensions.attack.stages.persons import with_persons
 from privrisk_spark.extensions.attack.stages.presence import StoredClasses, collect_histories, placed, store_classes
 from privrisk_spark.extensions.attack.stages.protected import Tuples, collect_tuples, of_both
 from privrisk_spark.kernels.arrays import BoolArray, IntArray
-from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.run import ResultRun
 from privrisk_spark.stages.assessing.sources import Vocabulary
 
 
@@ -64,7 +64,7 @@ class Individuals:
 
 
 def individuals_of(
-    run: Run,
+    run: ResultRun,
     opened: Opened,
     protected: Protected,
     vocabularies: tuple[Vocabulary, ...],
@@ -75,7 +75,7 @@ def individuals_of(
 
     Parameters
     ----------
-    run : Run
+    run : ResultRun
     opened : Opened
     protected : Protected
     vocabularies : tuple of Vocabulary
@@ -97,7 +97,7 @@ def individuals_of(
 
 
 def of_individuals(
-    run: Run, opened: Opened, protected: Protected, individuals: Individuals, i: int
+    run: ResultRun, opened: Opened, protected: Protected, individuals: Individuals, i: int
 ) -> Iterator[Inference]:
     """Infer the values of one column from the classes that individuals are in."""
     asked, vocabulary = attack_of(run.policy), individuals.vocabularies[i]
@@ -136,14 +136,16 @@ def of_individuals(
         yield from composed_of_individuals(run, opened, protected, individuals, classes, i)
 
 
-def learned_of(run: Run, tried: DataFrame, classes: HeldInClasses, gain_above: float, to: str) -> Mapping[str, Found]:
+def learned_of(
+    run: ResultRun, tried: DataFrame, classes: HeldInClasses, gain_above: float, to: str
+) -> Mapping[str, Found]:
     """Count the individuals who are tried by what their classes give away."""
     told = lessons(classes.runs, classes.together, classes.holders, classes.individuals, gain_above=gain_above)
     return collect_learned(tried, classes, told, run.scratch.directory(to))
 
 
 def held_by(
-    run: Run,
+    run: ResultRun,
     protected: Protected,
     individuals: Individuals,
     i: int,
@@ -164,7 +166,7 @@ def held_by(
 
 
 def composed_of_individuals(
-    run: Run, opened: Opened, protected: Protected, individuals: Individuals, classes: HeldInClasses, i: int
+    run: ResultRun, opened: Opened, protected: Protected, individuals: Individuals, classes: HeldInClasses, i: int
 ) -> Iterator[Inference]:
     """Intersect the values of the classes that the records of individuals are in, release after release."""
     vocabulary, scratch, nodes = individuals.vocabularies[i], run.scratch, schemas.nodes(len(opened.known))
@@ -207,7 +209,9 @@ def spread(flags: BoolArray, known: BoolArray) -> BoolArray:
     return whole
 
 
-def in_classes(run: Run, rows: Batches, tuples: Tuples, held: HeldInClasses, names: list[str], to: str) -> Batches:
+def in_classes(
+    run: ResultRun, rows: Batches, tuples: Tuples, held: HeldInClasses, names: list[str], to: str
+) -> Batches:
     """Find the class of each record, among those that somebody is in."""
     there = Tuples(np.ascontiguousarray(tuples.nodes[held.places]), tuples.rows[held.places])
     return placed(rows, store_classes(run.scratch.directory(f"classes-held-{to}"), there), names)

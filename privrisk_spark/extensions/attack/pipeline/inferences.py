@@ -56,7 +56,7 @@ from privrisk_spark.extensions.attack.stages.protected import of_both
 from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.recoding.listed import keys_of, places_of
-from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.run import ResultRun
 from privrisk_spark.stages.assessing.sources import Vocabulary, collect_vocabularies, held_in
 
 
@@ -82,7 +82,7 @@ class Values:
     whole: SensitiveClasses
 
 
-def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> tuple[Inference, ...]:
+def infer(run: ResultRun, opened: Opened, encoded: Batches, protected: Protected) -> tuple[Inference, ...]:
     """Stage: what is learned of the sensitive values of people from the classes they are in."""
     names = [name for name in opened.sensitive if held_in(opened.release, name)]
     with run.progress.stage("infer") as stage:
@@ -113,11 +113,13 @@ def infer(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> t
 
 
 def known_values(
-    run: Run, opened: Opened, encoded: Batches, protected: Protected, names: list[str]
+    run: ResultRun, opened: Opened, encoded: Batches, protected: Protected, names: list[str]
 ) -> tuple[tuple[Vocabulary, ...], Batches, Batches]:
     """Encode the sensitive values of all records, and of those that are tried."""
     policy = run.policy
-    vocabularies = collect_vocabularies(policy, opened.table, opened.release, given=opened.given, names=names)
+    vocabularies = collect_vocabularies(
+        policy, opened.sources.table, opened.release, given=opened.sources.given, names=names
+    )
     positions = [opened.sensitive.index(name) for name in names]
     held = {f"r{i}": (one.codes, one.count) for i, one in zip(positions, vocabularies, strict=True)}
     everybody = with_values(encoded, list(opened.known.values()), opened.positions, held)
@@ -131,7 +133,7 @@ def known_values(
 
 
 def sensitive_values(
-    run: Run, opened: Opened, protected: Protected, vocabularies: tuple[Vocabulary, ...], people: Batches
+    run: ResultRun, opened: Opened, protected: Protected, vocabularies: tuple[Vocabulary, ...], people: Batches
 ) -> Values | None:
     """Collect the values of both tables, class by class; None where nobody who is known is in the protected one."""
     k, n, most = len(opened.known), len(vocabularies), run.policy.counting.sorted_vectors
@@ -146,7 +148,7 @@ def sensitive_values(
     return Values(vocabularies, people, truth, shown, whole)
 
 
-def of_records(run: Run, opened: Opened, protected: Protected, values: Values, i: int) -> Iterator[Inference]:
+def of_records(run: ResultRun, opened: Opened, protected: Protected, values: Values, i: int) -> Iterator[Inference]:
     """Infer the values of one column from the classes that records are in."""
     asked, vocabulary = attack_of(run.policy), values.vocabularies[i]
     missing = values.whole.held[i].value >= vocabulary.count
@@ -162,7 +164,7 @@ def of_records(run: Run, opened: Opened, protected: Protected, values: Values, i
         yield from composed(run, opened, protected, values, i)
 
 
-def of_classes(run: Run, values: Values, i: int, vocabulary: Vocabulary) -> Iterator[Inference]:
+def of_classes(run: ResultRun, values: Values, i: int, vocabulary: Vocabulary) -> Iterator[Inference]:
     """Infer the values of one column from the classes people are in."""
     asked, name = attack_of(run.policy), vocabulary.name
     shown, truth, whole = (of.held[i] for of in (values.shown, values.truth, values.whole))
@@ -190,7 +192,7 @@ def of_classes(run: Run, values: Values, i: int, vocabulary: Vocabulary) -> Iter
         yield inferred("similarity", name, "certain", of_group.disclosed)
 
 
-def composed(run: Run, opened: Opened, protected: Protected, values: Values, i: int) -> Iterator[Inference]:
+def composed(run: ResultRun, opened: Opened, protected: Protected, values: Values, i: int) -> Iterator[Inference]:
     """Intersect the values of the classes people are in, of the protected table and of others."""
     k, most = len(opened.known), run.policy.counting.sorted_vectors
     vocabulary, nodes = values.vocabularies[i], schemas.nodes(k)
@@ -215,7 +217,7 @@ def composed(run: Run, opened: Opened, protected: Protected, values: Values, i: 
         yield inferred("composition", vocabulary.name, "certain", one.disclosed, releases=n)
 
 
-def tell_members(run: Run, opened: Opened, encoded: Batches, protected: Protected) -> MembershipFound | None:
+def tell_members(run: ResultRun, opened: Opened, encoded: Batches, protected: Protected) -> MembershipFound | None:
     """Stage: tell who is a member of those who are known; None where all are, or nobody is.
 
     A member has a row in the protected table. What is differentially private hides more, and is asked for that: whether

@@ -69,7 +69,7 @@ from privrisk_spark.extensions.attack.stages.probabilistic import (
 from privrisk_spark.extensions.attack.stages.protected import Tuples
 from privrisk_spark.extensions.attack.stages.scored import collect_linked, scored_people, scored_rows
 from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.run import ResultRun
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ Attacks = Mapping[Search, Tried]
 """By what the intruder begins with, and how he searches."""
 
 
-def link(run: Run, opened: Opened, protected: Protected) -> Attacks:
+def link(run: ResultRun, opened: Opened, protected: Protected) -> Attacks:
     """Stage: link every person to the best rows, and every row to the best people, by each method."""
     with run.progress.stage("link") as stage:
         asked, k = attack_of(run.policy), len(opened.known)
@@ -130,7 +130,7 @@ def link(run: Run, opened: Opened, protected: Protected) -> Attacks:
     return tried
 
 
-def compared_by(run: Run, opened: Opened, protected: Protected) -> Comparison:
+def compared_by(run: ResultRun, opened: Opened, protected: Protected) -> Comparison:
     """How the known columns are compared, and with which weights."""
     asked, known, numbers = attack_of(run.policy), opened.known, compared_as_numbers(run.policy)
     ends = tuple(
@@ -163,7 +163,7 @@ def by_each_file(protected: Protected, compared: Comparison, known: Sequence[str
     return replace(compared, ends=tuple(rows for _, rows in ends), known_ends=tuple(people for people, _ in ends))
 
 
-def by_distance(run: Run, opened: Opened, protected: Protected) -> Attacks:
+def by_distance(run: ResultRun, opened: Opened, protected: Protected) -> Attacks:
     """Link people and rows to what is nearest."""
     asked, compared = attack_of(run.policy), compared_by(run, opened, protected)
     everybody = np.ones(len(protected.people.rows))
@@ -192,12 +192,12 @@ def by_distance(run: Run, opened: Opened, protected: Protected) -> Attacks:
 Stored = TypeVar("Stored", StoredFile, StoredWeights)
 
 
-def in_blocks(run: Run, file: Stored, known: Tuples, *, people: int | None) -> Stored:
+def in_blocks(run: ResultRun, file: Stored, known: Tuples, *, people: int | None) -> Stored:
     """Return a file that is searched in blocks where comparing all pairs would be too much.
 
     Parameters
     ----------
-    run : Run
+    run : ResultRun
     file : StoredFile or StoredWeights
     known : Tuples
         To be linked.
@@ -222,7 +222,7 @@ def in_blocks(run: Run, file: Stored, known: Tuples, *, people: int | None) -> S
 
 
 def both_ways(
-    run: Run,
+    run: ResultRun,
     opened: Opened,
     protected: Protected,
     searched: Mapping[Search, Searched],
@@ -231,7 +231,7 @@ def both_ways(
 
     Parameters
     ----------
-    run : Run
+    run : ResultRun
     opened : Opened
     protected : Protected
     searched : mapping of Search to Searched
@@ -267,7 +267,7 @@ def both_ways(
 
 
 def of_persons(
-    run: Run, persons: Persons, links: StoredLinks, search: Search, *, known: Sequence[str], own: Sequence[str]
+    run: ResultRun, persons: Persons, links: StoredLinks, search: Search, *, known: Sequence[str], own: Sequence[str]
 ) -> DataFrame:
     """Link all rows of the persons who are tried to rows of the same person."""
     his = attack_of(run.policy).intruder
@@ -278,7 +278,7 @@ def of_persons(
 
 
 def scored_both_ways(
-    run: Run,
+    run: ResultRun,
     opened: Opened,
     protected: Protected,
     rows: StoredLinks,
@@ -290,7 +290,7 @@ def scored_both_ways(
 
     Parameters
     ----------
-    run : Run
+    run : ResultRun
     opened : Opened
     protected : Protected
     rows, people : StoredLinks
@@ -312,7 +312,7 @@ def scored_both_ways(
     return tried
 
 
-def refuse_estimate(run: Run, compared: ComparedFiles, protected: Protected) -> None:
+def refuse_estimate(run: ResultRun, compared: ComparedFiles, protected: Protected) -> None:
     """Refuse what cannot be estimated or searched, before anything is.
 
     Whether blocks will do is told by the weights that EM begins with. By those it ends with a column may turn out to
@@ -333,7 +333,7 @@ def refuse_estimate(run: Run, compared: ComparedFiles, protected: Protected) -> 
             in_blocks(run, file.weighed(begin), known, people=known.total)
 
 
-def by_match_weights(run: Run, opened: Opened, protected: Protected, compared: ComparedFiles) -> Attacks:
+def by_match_weights(run: ResultRun, opened: Opened, protected: Protected, compared: ComparedFiles) -> Attacks:
     """Link people and rows to what is likeliest, by probabilities of agreement estimated from the two files."""
     estimate = estimated(run, compared, protected)
     model, engine = estimate.model, attack_of(run.policy).probabilistic.engine
@@ -351,7 +351,7 @@ def by_match_weights(run: Run, opened: Opened, protected: Protected, compared: C
     return {search: replace(one, model=models[search]) for search, one in found.items()}
 
 
-def one_to_one(run: Run, protected: Protected, rows: StoredWeights) -> OneToOne | None:
+def one_to_one(run: ResultRun, protected: Protected, rows: StoredWeights) -> OneToOne | None:
     """Link people and rows so that each has one link at most, where both are few enough to be compared at once."""
     known = protected.known
     if rows.blocks is not None or known.total * protected.rows.total > MOST_CELLS:
@@ -366,7 +366,7 @@ def one_to_one(run: Run, protected: Protected, rows: StoredWeights) -> OneToOne 
     return OneToOne(links.total, *right)
 
 
-def weighed_model(run: Run, search: Search, one: Tried, file: StoredWeights, estimate: Estimate) -> MatchModel:
+def weighed_model(run: ResultRun, search: Search, one: Tried, file: StoredWeights, estimate: Estimate) -> MatchModel:
     """Divide records by the match weight of their best candidate, and say which of these are right."""
     names: tuple[Class, ...] = get_args(Class)
     chosen = {name: in_class(one.pairs, file, estimate.rule, name) for name in names}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.errors import SchemaError, listing, nearest
 from privrisk_spark.extensions.attack.page import explain_attack
@@ -22,12 +22,13 @@ from privrisk_spark.extensions.attack.planning.attacks import (
 )
 from privrisk_spark.extensions.attack.policy import ProtectedTable, attack_of
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
-from privrisk_spark.pipelines.assess.opened import Run, open_release
+from privrisk_spark.pipelines.assess.opened import note_release, open_release
 from privrisk_spark.pipelines.assess.vault import open_decisions, with_ids
+from privrisk_spark.pipelines.opening import FIRST_ERROR, Inspection, Sources, open_hierarchies, open_sources
+from privrisk_spark.pipelines.run import ResultRun
+from privrisk_spark.policy.assessment import Masked
+from privrisk_spark.policy.policy import Policy
 from privrisk_spark.stages.assessing.sources import Release, collect_strangers, numeric_ids
-from privrisk_spark.tables.completeness import collect_files_read
-from privrisk_spark.tables.opening import collect_hierarchies, open_table
-from privrisk_spark.tables.tidying import collect_values_read
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +37,8 @@ class Opened:
 
     Attributes
     ----------
-    table : DataFrame
-        The original one.
-    given : bool
-        Whether the caller gave it, so that it is read by Spark alone.
+    sources : Sources
+        The original table.
     hierarchies : dict of quasi-identifier to Hierarchy
     known : dict of quasi-identifier to Hierarchy
         Those the intruder knows.
@@ -59,8 +58,7 @@ class Opened:
         Ids of the table that are numbers.
     """
 
-    table: DataFrame
-    given: bool
+    sources: Sources
     hierarchies: dict[str, Hierarchy]
     known: dict[str, Hierarchy]
     release: Release
@@ -77,59 +75,78 @@ class Opened:
         return [list(self.hierarchies).index(name) for name in self.known]
 
 
-def read(run: Run, table: DataFrame | None, announce: Callable[[str], object] | None = None) -> Opened:
+def read(run: ResultRun) -> Opened:
     """Stage: open the original table, the protected one, the intruder's own, and what tells whose the rows are."""
     with run.progress.stage("read") as stage:
-        spark, policy, asked = run.spark, run.policy, attack_of(run.policy)
-        reading = read_policy(policy)
-        opened = open_table(spark, reading, table)
-        if table is None:
-            collect_files_read(spark, reading.table, opened.as_read, key="table")
-        collect_values_read(opened)
-        names, used = known_columns(policy), reading.used_columns
-        release = open_release(spark, policy, asked.protected, names, key=PROTECTED, used=used)
-        his = None
-        if asked.intruder.table is not None:
-            his = open_release(spark, policy, asked.intruder.table, names, key=HIS_TABLE, used=used)
-        others = [
-            open_release(spark, policy, given, names, key=f"{OTHERS}.{i}", used=used)
-            for i, given in enumerate(asked.also if "composition" in asked.tried else ())
-        ]
-        decisions, levels = None, asked.levels or None
-        if release.manifest is not None:
+        opened = open_attack(run.spark, run.policy, run.table)
+        assert opened is not None
+        if run.announce is not None:
+            run.announce(explain_attack(run.policy, opened.known, release=opened.release.title))
+        stage.sentence = f"Opened the table and {opened.release.title}; the intruder knows {len(opened.known)} columns."
+    return opened
+
+
+def open_attack(
+    spark: SparkSession, policy: Policy, table: DataFrame | None, inspection: Inspection = FIRST_ERROR
+) -> Opened | None:
+    """Open the tables of an attack, and build the hierarchies; None if an inspection finds an error.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+    table : DataFrame or None
+        Read instead of the policy's table.
+    inspection : Inspection, optional
+        Collects errors.
+    """
+    asked, reading = attack_of(policy), read_policy(policy)
+    sources = open_sources(spark, reading, table, inspection=inspection)
+    names, used = known_columns(policy), reading.used_columns
+    named: dict[str, Masked] = {PROTECTED: asked.protected}
+    if asked.intruder.table is not None:
+        named[HIS_TABLE] = asked.intruder.table
+    if "composition" in asked.tried:
+        named |= {f"{OTHERS}.{i}": given for i, given in enumerate(asked.also)}
+    tables: dict[str, Release] = {}
+    for key, of in named.items():
+        with inspection.at(key):
+            tables[key] = open_release(spark, policy, of, names, key=key, used=used)
+    release, decisions, levels = tables.get(PROTECTED), None, asked.levels or None
+    with inspection.at(PROTECTED):
+        if release is not None and release.manifest is not None:
             decisions, summary, place = open_decisions(spark, policy, release.manifest["run_id"], key=PROTECTED)
             levels = levels or (summary.get("recoding") or {}).get("levels")
             if is_masked(release.manifest):
-                release, decisions = with_ids(release, decisions, place), None
-        tables = {PROTECTED: release, **({} if his is None else {HIS_TABLE: his})}
-        tables |= {f"{OTHERS}.{i}": other for i, other in enumerate(others)}
-        # Masked values, and those of columns without a hierarchy, are in none that is made of the original ones.
-        open_names = names if not policy.guarantee.generalizes else known_as_they_are(policy)
-        leaves = [
-            (leaves_of(one.source, {name: one.column(name) for name in open_names}), one.frame)
-            for one in (tables.values() if open_names else ())
-        ]
-        hierarchies = collect_hierarchies(reading, opened.rows, leaves, given=table is not None)
-        known = {name: hierarchies[name] for name in names}
+                tables[PROTECTED], decisions = with_ids(release, decisions, place), None
+    # Masked values, and those of columns without a hierarchy, are in none that is made of the original ones.
+    open_names = names if not policy.guarantee.generalizes else known_as_they_are(policy)
+    leaves = [
+        (leaves_of(one.source, {name: one.column(name) for name in open_names}), one.frame)
+        for one in (tables.values() if open_names else ())
+    ]
+    hierarchies = open_hierarchies(reading, sources, leaves, inspection=inspection)
+    known = {name: hierarchies[name] for name in names if name in hierarchies}
+    with inspection.at("attack.levels"):
         refuse_levels(asked, {name: tree.height for name, tree in known.items()})
-        for key, one in tables.items():
+    for key, one in tables.items():
+        with inspection.at(key):
             refuse_no_persons(one, key=key)
             collect_strangers(one, known, key=key)
-        if announce is not None:
-            announce(explain_attack(policy, known, release=release.title))
-        stage.sentence = f"Opened the table and {release.title}; the intruder knows {len(known)} columns."
+            note_release(one, key, inspection)
+    if inspection.errors:
+        return None
     return Opened(
-        opened.rows,
-        table is not None,
+        sources,
         hierarchies,
         known,
-        release,
+        tables[PROTECTED],
         decisions,
-        his,
-        tuple(others),
+        tables.get(HIS_TABLE),
+        tuple(one for key, one in tables.items() if key not in (PROTECTED, HIS_TABLE)),
         reading.kept_columns,
         levels,
-        numeric_ids(opened.rows, policy.table),
+        numeric_ids(sources.table, policy.table),
     )
 
 

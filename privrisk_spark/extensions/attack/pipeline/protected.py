@@ -42,24 +42,24 @@ from privrisk_spark.extensions.attack.stages.protected import (
 )
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.recoding.listed import keys_of, places_of
-from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.run import ResultRun
 from privrisk_spark.runs.progress import warn_of_one_row
 from privrisk_spark.stages.assessing.classes import Layout
 from privrisk_spark.stages.assessing.sources import Release, Vocabulary, open_released_rows
 from privrisk_spark.tables.materialize import collect_codes
 
 
-def encode(run: Run, opened: Opened) -> tuple[Batches, int]:
+def encode(run: ResultRun, opened: Opened) -> tuple[Batches, int]:
     """Stage: the original table as codes, and its rows."""
     with run.progress.stage("encode") as stage:
         unique = run.policy.table.record_id is not None
         rows, n_rows = collect_codes(
             run.scratch,
-            opened.table,
+            opened.sources.table,
             read_policy(run.policy),
             opened.hierarchies,
             run.place,
-            given=opened.given,
+            given=opened.sources.given,
             unique=unique,
         )
         if not n_rows:
@@ -121,7 +121,7 @@ class Protected:
         return self.present[places_of(keys_of(self.rows.nodes), self.shown.nodes)]
 
 
-def protect(run: Run, opened: Opened, encoded: Batches) -> Protected:
+def protect(run: ResultRun, opened: Opened, encoded: Batches) -> Protected:
     """Stage: collect the distinct rows of both files, and bring people together with their rows."""
     with run.progress.stage("protect") as stage:
         asked, most = attack_of(run.policy), run.policy.counting.sorted_vectors

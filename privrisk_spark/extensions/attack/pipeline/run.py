@@ -9,21 +9,18 @@ known to be right or wrong. All of it is exact and for the trusted zone alone.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from privrisk_spark.engine.labels import labels
-from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import InputError, RefusedError
 from privrisk_spark.extensions.attack.kernels.evidence import Outcomes
 from privrisk_spark.extensions.attack.kernels.scores import Scores
-from privrisk_spark.extensions.attack.page import render_attack
+from privrisk_spark.extensions.attack.page import explain_attack, render_attack
 from privrisk_spark.extensions.attack.pipeline.inferences import infer, tell_members
 from privrisk_spark.extensions.attack.pipeline.links import Attacks, link
-from privrisk_spark.extensions.attack.pipeline.opened import Opened, read
+from privrisk_spark.extensions.attack.pipeline.opened import Opened, open_attack, read
 from privrisk_spark.extensions.attack.pipeline.protected import Protected, encode, protect
 from privrisk_spark.extensions.attack.pipeline.transparent import by_levels, by_masks, by_repetition
 from privrisk_spark.extensions.attack.pipeline.worst_case import learn
@@ -48,17 +45,16 @@ from privrisk_spark.extensions.attack.results.attacks import Attack, AttackResul
 from privrisk_spark.extensions.attack.results.inferences import Inference, LearnedDistance, MembershipFound
 from privrisk_spark.extras import require
 from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.pipelines.assess.opened import Run
-from privrisk_spark.planning.lakes import pin_tables
-from privrisk_spark.planning.places import check_private_place, refuse_input
+from privrisk_spark.pipelines.opening import Inspection
+from privrisk_spark.pipelines.run import Announce, ResultRun, start_run
+from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.places import ResultPlace
-from privrisk_spark.runs.progress import Progress, write_status
+from privrisk_spark.runs.progress import write_status
 from privrisk_spark.stages.assessing.attack import Groups, planned
 from privrisk_spark.storage.directories import make, move
-from privrisk_spark.tables.sources import files_only_spark_knows
 from privrisk_spark.version import __version__
 
 READ = ("table", "attack")
@@ -90,7 +86,7 @@ def attack(
     run_id: str,
     date: dt.date,
     table: DataFrame | None = None,
-    announce: Callable[[str], object] | None = None,
+    announce: Announce | None = None,
 ) -> AttackResult:
     """Attack a protected table, and write ``measures.json``, ``attack.json``, ``report.html`` and ``pairs/``.
 
@@ -116,17 +112,14 @@ def attack(
     EngineError
         Exit code 3: running again may help.
     """
-    given = files_only_spark_knows(spark, table, {} if table is not None else {"table": policy.table})
-    pinned = pin_tables(policy, READ, given=table is not None)
-    refuse_input({"--output": place.location}, {**given, **pinned.places})
-    policy = pinned.policy
     if by_splink(attack_of(policy)):
         require("splink", ENGINE)
-    with place.held(run_id) as path, scratch_of(spark, policy, path, place=place) as scratch:
-        tried = attack_of(policy).tried
-        stages = 5 + bool(OF_VALUES.intersection(tried)) + ("membership" in tried) + ("learned" in tried)
-        run = Run(spark, policy, place, scratch, Progress(place.status, run_id, stages, labels(spark)))
-        opened = read(run, table, announce)
+    tried = attack_of(policy).tried
+    stages = 5 + bool(OF_VALUES.intersection(tried)) + ("membership" in tried) + ("learned" in tried)
+    with start_run(
+        spark, policy, place, run_id=run_id, date=date, reads=READ, stages=stages, table=table, announce=announce
+    ) as run:
+        opened = read(run)
         encoded, n_rows = encode(run, opened)
         protected = protect(run, opened, encoded)
         found = Findings(
@@ -135,11 +128,31 @@ def attack(
             infer(run, opened, encoded, protected) if OF_VALUES.intersection(tried) else (),
             tell_members(run, opened, encoded, protected) if "membership" in tried else None,
         )
-        result = judge(run, opened, protected, found, run_id=run_id, date=date, records=n_rows)
+        result = judge(run, opened, protected, found, records=n_rows)
         write(run, result, found.links)
         code = RefusedError.exit_code if result.passed is False else 0
         write_status(place.status, run_id, phase="attacked", code=code, message=result.paragraph)
     return result
+
+
+def inspect(spark: SparkSession, policy: Policy, table: DataFrame | None, inspection: Inspection) -> str | None:
+    """Open everything an attack needs, and return what it would try; None if there is an error.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    policy : Policy
+        With the versions of the lake tables that are read.
+    table : DataFrame or None
+        Read instead of the policy's table.
+    inspection : Inspection
+        Collects errors.
+    """
+    with inspection.at(ENGINE):
+        if by_splink(attack_of(policy)):
+            require("splink", ENGINE)
+    opened = open_attack(spark, policy, table, inspection)
+    return None if opened is None else explain_attack(policy, opened.known, release=opened.release.title)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +173,7 @@ class Findings:
     members: MembershipFound | None
 
 
-def transparent(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
+def transparent(run: ResultRun, opened: Opened, protected: Protected) -> list[Attack]:
     """Link by the levels that the table was recoded by, its masks, or its classes, if that is asked for and can be."""
     asked, masks = attack_of(run.policy), masks_of(run.policy)
     local = is_local(opened.release.manifest, opened.levels)
@@ -178,13 +191,11 @@ def masks_of(policy: Policy) -> int | None:
 
 
 def judge(
-    run: Run,
+    run: ResultRun,
     opened: Opened,
     protected: Protected,
     findings: Findings,
     *,
-    run_id: str,
-    date: dt.date,
     records: int,
 ) -> AttackResult:
     """Stage: hold what was found against what was predicted, and against what may be found."""
@@ -224,8 +235,8 @@ def judge(
             raise InputError(f"attack.methods: nothing of it can be tried: {' '.join(left_out)}")
         result = AttackResult(
             title=policy.run.name,
-            run_id=run_id,
-            created=date.isoformat(),
+            run_id=run.run_id,
+            created=run.date.isoformat(),
             version=__version__,
             protected=opened.release.title,
             rows=protected.rows.total,
@@ -280,7 +291,7 @@ def planned_risk(policy: Policy, outcomes: Outcomes, people: int) -> FloatArray 
     return np.where(told, table.columns(outcomes.consistent)["p_reid"], 0.0)
 
 
-def write(run: Run, result: AttackResult, tried: Attacks) -> None:
+def write(run: ResultRun, result: AttackResult, tried: Attacks) -> None:
     """Put the pairs and the documents in their place."""
     pairs = run.scratch.path / "pairs-found"
     make(pairs)

@@ -29,7 +29,7 @@ from privrisk_spark.extensions.attack.stages.masked import bounds_of, collect_po
 from privrisk_spark.extensions.attack.stages.number_ends import values_of
 from privrisk_spark.extensions.attack.stages.probabilistic import collect_owners
 from privrisk_spark.kernels.masking.candidates import comparisons, value_bounds
-from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.run import ResultRun
 
 
 def by_levels(opened: Opened, protected: Protected) -> list[Attack]:
@@ -42,7 +42,7 @@ def by_levels(opened: Opened, protected: Protected) -> list[Attack]:
     return exactly_linked(links, protected.rows.total, protected.people.total)
 
 
-def by_masks(run: Run, opened: Opened, protected: Protected) -> list[Attack]:
+def by_masks(run: ResultRun, opened: Opened, protected: Protected) -> list[Attack]:
     """Link people to the rows that they can have become, as it is known how the columns were masked."""
     refuse_other_masks(run.policy, opened.release.manifest)
     masks = told_masks(run.policy)
@@ -126,7 +126,7 @@ def by_minimality(
     )
 
 
-def by_repetition(run: Run, protected: Protected) -> list[Attack]:
+def by_repetition(run: ResultRun, protected: Protected) -> list[Attack]:
     """Link people to the rows of their classes, which whoever knows the algorithm and everybody makes again."""
     most = run.policy.counting.sorted_vectors
     owners = collect_owners(protected.told, protected.known, protected.rows, most=most)

@@ -14,10 +14,10 @@ from privrisk_spark.extensions.attack.results.inferences import LearnedDistance
 from privrisk_spark.extensions.attack.stages.distance import store_file
 from privrisk_spark.extensions.attack.stages.learned import collect_learned, collect_sample, collect_sample_of_persons
 from privrisk_spark.extensions.attack.stages.protected import of_both
-from privrisk_spark.pipelines.assess.opened import Run
+from privrisk_spark.pipelines.run import ResultRun
 
 
-def learn(run: Run, opened: Opened, protected: Protected) -> tuple[LearnedDistance, ...]:
+def learn(run: ResultRun, opened: Opened, protected: Protected) -> tuple[LearnedDistance, ...]:
     """Stage: learn distances from some people's rows, and try them on others; nothing where there are no two."""
     with run.progress.stage("learn") as stage:
         asked, k = attack_of(run.policy), len(opened.known)
