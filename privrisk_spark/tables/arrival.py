@@ -14,10 +14,9 @@ from privrisk_spark.policy.checks import Complete
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.directories import is_there
 from privrisk_spark.storage.documents import state_of
-from privrisk_spark.storage.files import files_below
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.opening import open_store
-from privrisk_spark.storage.table_files import named_here
+from privrisk_spark.storage.table_files import files_below, named_here
 from privrisk_spark.tables.object_files import in_object_store
 from privrisk_spark.tables.source_files import local_files
 

@@ -20,7 +20,7 @@ from privrisk_spark.errors import SchemaError
 from privrisk_spark.kernels.numeric.csv_records import find_first_line_end, find_last_line_end
 from privrisk_spark.policy.csv_dialect import CsvDialect, parse_csv_dialect
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.storage.files import LineFile
+from privrisk_spark.storage.table_files import LineFile
 from privrisk_spark.tables.csv_values import LONGEST_LINE, CsvParser, find_csv_records
 from privrisk_spark.tables.object_files import in_object_store, named_columns, object_files, object_partitions
 from privrisk_spark.tables.partitions import repeated

@@ -10,9 +10,9 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.errors import Fault, InputError, MissingError, SchemaError
 from privrisk_spark.policy.csv_dialect import parse_csv_dialect
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.storage.files import LineFile, ObjectFile, files_below
 from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import is_remote, locate
+from privrisk_spark.storage.table_files import LineFile, ObjectFile, files_below
 from privrisk_spark.tables.partitions import partition_texts, partition_values
 
 __all__ = [

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.errors import Fault, SchemaError
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.storage.files import LineFile, LocalFile
+from privrisk_spark.storage.table_files import LineFile, LocalFile
 from privrisk_spark.tables.object_files import in_object_store, named_columns, object_files, object_partitions
 from privrisk_spark.tables.parquet_types import Footer, Unreadable, read_footer
 from privrisk_spark.tables.row_groups import ROWS_PER_TASK, WHOLE_ROWS, Wanted, batches_of, pieces_of, together

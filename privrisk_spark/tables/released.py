@@ -19,10 +19,10 @@ from privrisk_spark.errors import EngineError, InternalError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output
 from privrisk_spark.storage.directories import files_below, is_directory
-from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.parts import PartDirectory
+from privrisk_spark.storage.table_files import ObjectFile
 from privrisk_spark.tables.csv_tables import csv_frame, csv_header
 from privrisk_spark.tables.object_files import object_files
 from privrisk_spark.tables.object_tables import files_frame, object_frame

@@ -21,8 +21,8 @@ from pyspark.sql.pandas.types import to_arrow_type
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.kernels.arrays import LongArray
-from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Value, name_of
+from privrisk_spark.storage.table_files import ObjectFile
 from privrisk_spark.tables.parquet_types import as_plain, encodes_plainly
 from privrisk_spark.tables.partitions import repeated
 

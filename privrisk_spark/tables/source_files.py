@@ -23,9 +23,8 @@ from privrisk_spark.policy.secrets import without_credentials
 from privrisk_spark.results.facts import FilesRead
 from privrisk_spark.storage.directories import is_link, is_there, resolved
 from privrisk_spark.storage.documents import state_of
-from privrisk_spark.storage.files import LineFile, LocalFile, ObjectFile
 from privrisk_spark.storage.locations import is_remote
-from privrisk_spark.storage.table_files import files_of, named_here
+from privrisk_spark.storage.table_files import LineFile, LocalFile, ObjectFile, files_of, named_here
 from privrisk_spark.tables.object_files import in_object_store, object_files
 from privrisk_spark.tables.parquet_types import read_footer
 

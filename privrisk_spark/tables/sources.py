@@ -34,11 +34,10 @@ from privrisk_spark.errors import ConfigError, EngineError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.directories import is_directory, is_file
 from privrisk_spark.storage.documents import size_and_digest
-from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import Location, is_remote, locate
 from privrisk_spark.storage.parts import PartDirectory
-from privrisk_spark.storage.table_files import files_of
+from privrisk_spark.storage.table_files import ObjectFile, files_of
 from privrisk_spark.tables.lake_tables import lake_tasks
 from privrisk_spark.tables.object_files import in_object_store, object_files, object_partitions
 from privrisk_spark.tables.parquet_types import read_footer
