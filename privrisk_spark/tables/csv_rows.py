@@ -22,9 +22,14 @@ from privrisk_spark.policy.csv_dialect import CsvDialect, parse_csv_dialect
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.table_files import LineFile
 from privrisk_spark.tables.csv_values import LONGEST_LINE, CsvParser, find_csv_records
-from privrisk_spark.tables.object_files import in_object_store, named_columns, object_files, object_partitions
-from privrisk_spark.tables.partitions import repeated
-from privrisk_spark.tables.source_files import local_files, local_line_files, refuse_unread
+from privrisk_spark.tables.partitions import named_columns, object_partitions, repeated
+from privrisk_spark.tables.source_files import (
+    in_object_store,
+    local_files,
+    local_line_files,
+    object_files,
+    refuse_unread,
+)
 
 __all__ = ["CsvDamage", "collect_csv_damage", "is_csv_by_tasks", "read_csv_table"]
 

@@ -26,10 +26,9 @@ from privrisk_spark.policy.values import BLANKS
 from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import LOGGER
+from privrisk_spark.tables.coverage import refuse_values, write_unknown_values
 from privrisk_spark.tables.encode import duplicates, encode, materialize
-from privrisk_spark.tables.record_ids import collect_numbered
-from privrisk_spark.tables.repeated_ids import told_apart
-from privrisk_spark.tables.unknown_values import refuse_values, write_unknown_values
+from privrisk_spark.tables.record_ids import collect_numbered, told_apart
 
 
 @dataclass(frozen=True, eq=False)

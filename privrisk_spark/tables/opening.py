@@ -26,8 +26,8 @@ from privrisk_spark.policy.secrets import without_credentials
 from privrisk_spark.tables import sources
 from privrisk_spark.tables.coverage import LeafSource, collect_distinct_values, warn_of_mismatch
 from privrisk_spark.tables.csv_rows import is_csv_by_tasks, read_csv_table
-from privrisk_spark.tables.lake_tables import lake_frame
-from privrisk_spark.tables.object_tables import parquet_frame
+from privrisk_spark.tables.parquet_tables import parquet_frame
+from privrisk_spark.tables.row_groups import lake_frame
 from privrisk_spark.tables.source_files import (
     check_files,
     check_for_embedded,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -24,11 +24,9 @@ from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.parts import PartDirectory
 from privrisk_spark.storage.table_files import ObjectFile
 from privrisk_spark.tables.csv_tables import csv_frame, csv_header
-from privrisk_spark.tables.object_files import object_files
-from privrisk_spark.tables.object_tables import files_frame, object_frame
-from privrisk_spark.tables.partitions import NAMES, partition_texts, partition_values
-from privrisk_spark.tables.source_files import local_line_files
-from privrisk_spark.tables.sources import plain_frame
+from privrisk_spark.tables.parquet_tables import files_frame, object_frame, plain_frame
+from privrisk_spark.tables.partitions import NAMES, partition_values
+from privrisk_spark.tables.source_files import local_line_files, object_files
 
 
 @dataclass(frozen=True)
@@ -86,11 +84,8 @@ class Partitions:
         InternalError
             If a name is none of a value of its column.
         """
-        root = PurePosixPath("/")
-        texts = [partition_texts(root, root / file, named_by_us=True) for file in files]
-        known = [of_file for of_file in texts if of_file is not None and list(of_file) == list(self.types)]
-        found = partition_values(known, {one.name: one.dataType for one in self.fields})
-        if found is None or len(known) != len(texts):
+        found = partition_values(files, {one.name: one.dataType for one in self.fields}, named_by_us=True)
+        if found is None or any(list(of_file) != list(self.types) for of_file in found):
             raise InternalError("output.partition_by: a directory of the release is not named after values.")
         return found
 

@@ -1,4 +1,4 @@
-"""The files of a table on local and mounted paths, looked at before Spark reads them.
+"""The files of a table on mounted paths and in object stores, looked at before Spark or tasks read them.
 
 Spark waits for a pipe for ever, leaves out a file of no bytes and a link to nothing, and fills a column that a Parquet
 file lacks with missing values: each time the table is smaller than the policy's author thinks, and nothing says so.
@@ -16,23 +16,64 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.errors import MissingError, SchemaError, listing
+from privrisk_spark.errors import Fault, InputError, MissingError, SchemaError, listing
 from privrisk_spark.policy.csv_dialect import parse_csv_dialect
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.secrets import without_credentials
 from privrisk_spark.results.facts import FilesRead
 from privrisk_spark.storage.directories import is_link, is_there, resolved
 from privrisk_spark.storage.documents import state_of
-from privrisk_spark.storage.locations import is_remote
-from privrisk_spark.storage.table_files import LineFile, LocalFile, ObjectFile, files_of, named_here
-from privrisk_spark.tables.object_files import in_object_store, object_files
+from privrisk_spark.storage.locations import is_remote, locate
+from privrisk_spark.storage.table_files import LineFile, LocalFile, ObjectFile, files_below, files_of, named_here
 from privrisk_spark.tables.parquet_types import read_footer
 
 _FILES = ("parquet", "orc", "csv", "json", "text", "avro", "xml")
 """Formats whose tables are the files that lie there; others keep lists of their own."""
 
+_PATTERN = frozenset("*[{")
+
 _SELECTING = {"pathglobfilter", "modifiedbefore", "modifiedafter", "recursivefilelookup"}
 """Reader options by which Spark leaves files out because it is told to."""
+
+
+def in_object_store(table: Table) -> bool:
+    """Return True if a table is files of Parquet or CSV in an object store, which tasks read themselves."""
+    if table.path is None or table.catalog is not None or not is_remote(table.path) or _PATTERN & set(table.path):
+        return False
+    form = table.format.lower()
+    return (form == "parquet" and not table.options) or form == "csv"
+
+
+def object_files(table: Table, *, key: str) -> list[ObjectFile]:
+    """List the files of a table.
+
+    Parameters
+    ----------
+    table : Table
+        In an object store.
+    key : str
+        Of the policy, for messages.
+
+    Raises
+    ------
+    SchemaError
+        If there are none (MissingError), one has no bytes, or there is no such bucket.
+    """
+    location = locate(table.path or "", key=f"{key}.path")
+    try:
+        files = files_below(location)
+    except InputError as error:  # no such bucket, or access is denied
+        raise SchemaError([Fault(f"{key}.path", error.faults[0].rule)]) from None
+    if not files:
+        raise MissingError(f"{key}.path: '{location}' cannot be read as {table.format}: there is nothing there.")
+    full = table.format.lower() == "parquet" or parse_csv_dialect(table.option_texts, f"{key}.options").header
+    empty = next((file for file in files if full and not file.size), None)
+    if empty is not None:
+        raise SchemaError(
+            f"{key}.path: '{location}': file {empty.name} has 0 bytes, so what it held is lost; write it anew or "
+            "remove it."
+        )
+    return files
 
 
 def local_files(table: Table) -> list[Path] | None:

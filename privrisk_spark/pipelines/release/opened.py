@@ -27,8 +27,7 @@ from privrisk_spark.runs.progress import Progress
 from privrisk_spark.runs.workplace import Workplace
 from privrisk_spark.stages.publishing.directories import check_partitions
 from privrisk_spark.storage.parts import LocalParts, PartDirectory
-from privrisk_spark.tables.arrival import collect_enough_rows
-from privrisk_spark.tables.completeness import collect_files_read
+from privrisk_spark.tables.completeness import collect_enough_rows, collect_files_read
 from privrisk_spark.tables.links import OpenLinks, open_links
 from privrisk_spark.tables.opening import collect_hierarchies, open_dictionary, open_table
 from privrisk_spark.tables.sources import files_read

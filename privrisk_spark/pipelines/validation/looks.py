@@ -20,10 +20,9 @@ from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.validation import Coverage, Job, Look, Validation
 from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.tables.completeness import collect_files_read
-from privrisk_spark.tables.coverage import Held, collect_coverage
+from privrisk_spark.tables.coverage import Held, collect_coverage, missing_forbidden, outside_hierarchy
 from privrisk_spark.tables.opening import check_columns, collect_hierarchies, open_dictionary, read, readable
 from privrisk_spark.tables.tidying import OpenTable, collect_values_read, tidied
-from privrisk_spark.tables.unknown_values import missing_forbidden, outside_hierarchy
 
 Dictionaries = Sequence[tuple[DictionaryTable, DataFrame]]
 
