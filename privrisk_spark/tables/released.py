@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,7 @@ from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.parts import PartDirectory
 from privrisk_spark.storage.table_files import ObjectFile
-from privrisk_spark.tables.csv_tables import csv_frame, csv_header
+from privrisk_spark.tables.csv_tables import csv_frame
 from privrisk_spark.tables.parquet_tables import files_frame, object_frame, plain_frame
 from privrisk_spark.tables.partitions import NAMES, partition_values
 from privrisk_spark.tables.source_files import local_line_files, object_files
@@ -130,9 +130,7 @@ def read_published(
         return read_back(spark, output, Path(data.path), partitions)
     if output.format == "csv":
         files = object_files(Table(path=str(data), format="csv"), key=key)
-        names = _first_line(output, partitions.columns)
-        texts = csv_frame(spark, files, ObjectFile.reader, names, where=f"{key}: '{data}'")
-        return without_quoted_formulas(texts) if output.quote_formulas else texts
+        return _read_csv(spark, output, files, ObjectFile.reader, partitions.columns, where=f"{key}: '{data}'")
     frame = object_frame(spark, Table(path=str(data)), key=key, partitions=partitions.fields)
     return frame.select(*map(column, partitions.columns)) if partitions.types else frame
 
@@ -163,31 +161,31 @@ def read_csv_parts(
     The columns are those of the release, in their order.
     """
     where = "output.path: the release that was written"
-    texts = csv_frame(spark, names, directory.path, _first_line(output, columns), where=where)
-    return without_quoted_formulas(texts) if output.quote_formulas else texts
+    return _read_csv(spark, output, names, directory.path, columns, where=where)
 
 
-def _first_line(output: Output, columns: Sequence[str]) -> Sequence[str]:
-    """Return the names of columns as a CSV release has them."""
-    return quoted_names(columns) if output.quote_formulas else columns
-
-
-_NO_TEXT = "\0missing\0"
-"""What Spark's parser puts for nothing between two separators, so that it is not the empty text."""
+def _read_csv(
+    spark: SparkSession,
+    output: Output,
+    files: Sequence[Any],
+    opened: Callable[[Any], str | IO[bytes]],
+    columns: Sequence[str],
+    *,
+    where: str,
+) -> DataFrame:
+    """Open CSV files of a release that has these columns; the other parameters are those of :func:`csv_frame`."""
+    if not output.quote_formulas:
+        return csv_frame(spark, files, opened, columns, where=where)
+    return without_quoted_formulas(csv_frame(spark, files, opened, quoted_names(columns), where=where))
 
 
 def read_back(spark: SparkSession, output: Output, directory: Path, partitions: Partitions = _NONE) -> DataFrame:
     """Open staged data as a consumer would."""
     _refuse_missing(directory)
-    if output.format == "csv" and is_embedded(spark):  # its reader takes an empty text in quotes for a missing value
-        paths = [str(file) for file in files_below(directory) if file.suffix == ".csv"]
-        names = _first_line(output, partitions.columns) or csv_header(paths[0])
-        texts = csv_frame(spark, paths, str, names, where="output.path: the release")
-        return without_quoted_formulas(texts) if output.quote_formulas else texts
     if output.format == "csv":
-        # By default Spark reads an empty text in quotes as missing, too.
-        texts = spark.read.options(header=True, escape='"', multiLine=True, nullValue=_NO_TEXT).csv(str(directory))
-        return without_quoted_formulas(texts) if output.quote_formulas else texts
+        # On each engine: Sail's own reader takes an empty text in quotes for a missing value.
+        paths = [str(file) for file in files_below(directory) if file.suffix == ".csv"]
+        return _read_csv(spark, output, paths, str, partitions.columns, where="output.path: the release")
     if partitions.types and is_embedded(spark):
         # The engine reads the names of directories in ways of its own.
         files = local_line_files(Table(path=str(directory)))
