@@ -229,12 +229,15 @@ class LocalFile:
         Below the root; of a table that is one file, its name.
     size : int
         Bytes.
+    modified : float
+        When it was written, seconds since 1970.
     """
 
     root: str
     place: str
     key: str
     size: int
+    modified: float = 0.0
 
     @property
     def name(self) -> str:

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +28,6 @@ from privrisk_spark.policy.csv_dialect import parse_csv_dialect
 from privrisk_spark.policy.dictionaries import GIVEN, Table
 from privrisk_spark.results.facts import FilesRead
 from privrisk_spark.storage.directories import is_there
-from privrisk_spark.storage.documents import state_of
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.table_files import files_below, named_here
@@ -224,7 +222,7 @@ def check_arrived(table: Table, asked: Complete, *, date: dt.date) -> None:
             rule = "needs files that are looked at here: on a local or mounted path, or Parquet or plain CSV in a store"
             raise ConfigError([Fault(f"checks.complete.{key}", rule)])
         markers = [str(one) for one in places if asked.marker and not is_there(one / asked.marker)]
-        written = [_modified(file) for file in local_files(table) or []]
+        written = [file.modified for file in local_files(table)]
     if not written:
         raise IncompleteError(f"table.path: '{table.path}' has no files yet.")
     if markers:
@@ -282,11 +280,3 @@ def collect_enough_rows(frame: DataFrame, asked: Complete, *, said: int | None) 
         raise IncompleteError(
             f"table: it has {rows:,} rows, and {asked.rows_at_least:,} are expected (checks.complete.rows_at_least)."
         )
-
-
-def _modified(file: Path) -> float:
-    try:
-        known = state_of(file)
-    except OSError:
-        known = None
-    return 0.0 if known is None else known.modified  # of a link to nothing, which reading names

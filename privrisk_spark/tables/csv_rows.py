@@ -26,7 +26,6 @@ from privrisk_spark.tables.partitions import named_columns, object_partitions, r
 from privrisk_spark.tables.source_files import (
     in_object_store,
     local_files,
-    local_line_files,
     object_files,
     refuse_unread,
 )
@@ -56,7 +55,7 @@ def is_csv_by_tasks(table: Table) -> bool:
     """
     if table.catalog is not None or table.format.lower() != "csv":
         return False
-    return local_files(table) is not None or in_object_store(table)
+    return bool(local_files(table)) or in_object_store(table)
 
 
 @dataclass(frozen=True)
@@ -196,7 +195,7 @@ def collect_csv_damage(spark: SparkSession, table: Table, *, key: str) -> CsvDam
 
 
 def _find_layout(table: Table, key: str) -> _Layout:
-    files: Sequence[LineFile] = local_line_files(table) or object_files(table, key=key)
+    files: Sequence[LineFile] = local_files(table) or object_files(table, key=key)
     where = f"{key}.path: '{files[0].root}'"
     refuse_unread(files, where)
     dialect = parse_csv_dialect(table.option_texts, f"{key}.options")

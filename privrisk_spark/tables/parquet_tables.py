@@ -22,7 +22,7 @@ from privrisk_spark.tables.row_groups import ALIKE, ROWS_PER_TASK, WHOLE_ROWS, W
 from privrisk_spark.tables.source_files import (
     in_object_store,
     is_read_by_tasks,
-    local_line_files,
+    local_files,
     merges_schemas,
     object_files,
     path_for_spark,
@@ -49,7 +49,7 @@ def parquet_frame(spark: SparkSession, table: Table, *, key: str, used: Collecti
     """
     if in_object_store(table):
         return object_frame(spark, table, key=key, used=used)
-    frame, files = plain_frame(spark, table), local_line_files(table)
+    frame, files = plain_frame(spark, table), local_files(table)
     if frame is not None or not files or not (is_embedded(spark) or is_read_by_tasks(table, files)):
         return frame
     return files_frame(spark, files, key=key, used=used, merged=merges_schemas(table))

@@ -26,7 +26,7 @@ from privrisk_spark.storage.table_files import ObjectFile
 from privrisk_spark.tables.csv_tables import csv_frame
 from privrisk_spark.tables.parquet_tables import files_frame, object_frame, plain_frame
 from privrisk_spark.tables.partitions import NAMES, partition_values
-from privrisk_spark.tables.source_files import local_line_files, object_files
+from privrisk_spark.tables.source_files import local_files, object_files
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def read_back(spark: SparkSession, output: Output, directory: Path, partitions: 
         return _read_csv(spark, output, paths, str, partitions.columns, where="output.path: the release")
     if partitions.types and is_embedded(spark):
         # The engine reads the names of directories in ways of its own.
-        files = local_line_files(Table(path=str(directory)))
+        files = local_files(Table(path=str(directory)))
         rows = files_frame(spark, files, key="output.path", partitions=partitions.fields)
         return rows.select(*map(column, partitions.columns))
     if partitions.types:

@@ -76,8 +76,8 @@ def object_files(table: Table, *, key: str) -> list[ObjectFile]:
     return files
 
 
-def local_files(table: Table) -> list[Path] | None:
-    """Return the data files a table's path stands for, as Spark finds them; nothing is opened.
+def local_files(table: Table) -> list[LocalFile]:
+    """Return the data files a table's path stands for on this machine, as Spark finds them; none is opened.
 
     Parameters
     ----------
@@ -85,33 +85,23 @@ def local_files(table: Table) -> list[Path] | None:
 
     Returns
     -------
-    list of Path or None
-        None for a table of a catalog, of a format that keeps a list of its files, or of another file system, and where
-        there is nothing.
+    list of LocalFile
+        Empty for a table of a catalog, of a format that keeps a list of its files, or of another file system.
     """
     if table.path is None or table.catalog is not None or table.format.lower() not in _FILES:
-        return None
+        return []
     alternatives = "{" in table.path and not is_there(Path(table.path))  # Spark's own
     if urlparse(table.path).scheme not in ("", "file") or alternatives:
-        return None
-    return [file for place in named_here(table.path) for file in files_of(place)] or None
-
-
-def local_line_files(table: Table) -> list[LocalFile]:
-    """Return the data files of a table on this machine with their sizes; none of another file system.
-
-    Parameters
-    ----------
-    table : Table
-    """
-    if table.path is None or local_files(table) is None:
         return []
     found = []
     for place in named_here(table.path):
         for file in files_of(place):
-            known = state_of(file)
-            key = file.name if file == place else str(file.relative_to(place))
-            found.append(LocalFile(table.path, str(file.absolute()), key, 0 if known is None else known.size))
+            key = file.name if file == place else file.relative_to(place).as_posix()
+            known = None
+            with suppress(OSError):  # check_files names what cannot be read
+                known = state_of(file)
+            size, modified = (0, 0.0) if known is None else (known.size, known.modified)
+            found.append(LocalFile(table.path, str(file.absolute()), key, size, modified))
     return found
 
 
@@ -187,7 +177,7 @@ def find_unusual_columns(table: Table) -> list[str]:
     table : Table
     """
     found: dict[str, pa.DataType] = {}
-    for file in local_line_files(table) if table.format.lower() == "parquet" else ():
+    for file in local_files(table) if table.format.lower() == "parquet" else ():
         with suppress(pa.ArrowException, OSError):  # an option may leave the file out
             footer = read_footer(file.place)
             found |= {name: footer.written.field(name).type for name in footer.unusual_columns}
@@ -219,12 +209,12 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
     if there and scheme != "file" and not is_remote(table.path):
         rule = f"the embedded engine reaches no file system '{scheme}://'"
         raise SchemaError(f"{unread}: {rule}. Fix: give --engine spark, or copy the files to a mounted path.")
-    if not is_remote(table.path) and form in _FILES and local_files(table) is None:
+    if not is_remote(table.path) and form in _FILES and not local_files(table):
         braces = ", or it has alternatives in braces, which need --engine spark" if "{" in table.path else ""
         raise MissingError(f"{unread}: there is nothing there{braces}.")
     if form not in ("csv", "parquet"):
         raise SchemaError(f"{unread}: this format needs --engine spark. Fix: give it, or write Parquet.")
-    files = local_line_files(table)
+    files = local_files(table)
     refuse_unread(files, where)
     if form == "parquet" and not _parquet_options(table) <= {"mergeschema"}:
         raise SchemaError(f"{where} has options that need --engine spark. Fix: give it, or write Parquet.")
@@ -312,13 +302,14 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
         of_footers, rounded = _read_footers(held, table, key, columns, merging=False) if parquet else (None, ())
         return FilesRead(expected=len(held), processed=len(held), rows=of_footers, rounded=rounded)
     files = local_files(table)
-    if files is None:
+    if not files:
         return None
     form = table.format.lower()
     options = {name.lower(): value.lower() for name, value in table.option_texts.items()}
     headed = form == "csv" and parse_csv_dialect(table.option_texts, f"{key}.options").header
+    full = form in ("parquet", "orc") or headed
     for file in files:
-        _refuse_lost(file, f"{key}.path: '{table.path}': file {file.name}", empty=form in ("parquet", "orc") or headed)
+        _refuse_lost(Path(file.place), f"{key}.path: '{table.path}': file {file.name}", empty=full)
     if _SELECTING & set(options):
         return None
     rows, rounded = None, ()
@@ -342,7 +333,7 @@ def _refuse_lost(file: Path, where: str, *, empty: bool) -> None:
 
 
 def _read_footers(
-    files: Sequence[Path] | Sequence[ObjectFile],
+    files: Sequence[LineFile],
     table: Table,
     key: str,
     columns: Collection[str] | None,
@@ -351,10 +342,10 @@ def _read_footers(
 ) -> tuple[int, tuple[str, ...]]:
     """Return the number of rows, and the columns whose times are rounded."""
     rows, rounded = 0, set[str]()
-    names: dict[Path | ObjectFile, set[str]] = {}
+    names: dict[LineFile, set[str]] = {}
     for file in files:
         try:
-            footer = read_footer(str(file) if isinstance(file, Path) else file.reader())
+            footer = read_footer(file.place if isinstance(file, LocalFile) else file.reader())
         except (pa.ArrowException, OSError) as error:
             what = (
                 error.strerror
@@ -366,7 +357,8 @@ def _read_footers(
             ) from None
         rows += footer.rows
         rounded |= footer.rounded
-        parts = file.parts if isinstance(file, Path) else ()
+        # Directories in a store are compared when the table is opened (named_columns).
+        parts = file.key.split("/")[:-1] if isinstance(file, LocalFile) else ()
         below = {unquote(part.partition("=")[0]) for part in parts if "=" in part}
         names[file] = below | {*footer.types}
     every = set().union(*names.values())
@@ -406,7 +398,7 @@ def refuse_others(read: FilesRead, files: Collection[str], *, table: Table, key:
     processed = {unquote(urlparse(uri).path) for uri in files}
     if len(processed) != read.expected:
         raise SchemaError(_others(f"{key}.path: '{table.path}'", read.expected, len(processed)))
-    expected = {str(file) for file in local_files(table) or ()}
+    expected = {file.place for file in local_files(table)}
     if expected and processed != expected:
         others = {resolved(file) for file in processed} - {resolved(file) for file in expected}
         if others:

@@ -160,7 +160,8 @@ def _plain_files(
         if any(urlparse(uri).scheme != "file" for uri in uris):
             return None
         # The engine lists no files of a table that tasks read.
-        paths = [Path(unquote(urlparse(uri).path)) for uri in uris] or sorted(local_files(table) or ())
+        places = [unquote(urlparse(uri).path) for uri in uris] or [one.place for one in local_files(table)]
+        paths = [Path(place) for place in places]
         files = [str(path.absolute()) for path in paths if is_file(path)]
         found = _partitions(table, paths, types, names) if len(files) == len(paths) else None
     if not found or not names - set(found[0]):
@@ -310,7 +311,7 @@ def files_read(table: Table | None, frame: DataFrame) -> list[str]:
         return [_text_of(file) for file in object_files(table, key="table")]
     # The rows of some tables come from tasks, so that Spark knows no files of them.
     files = [_decoded(uri) for uri in input_files(frame)] or [
-        str(file.absolute()) for file in (table and local_files(table)) or ()
+        file.place for file in (() if table is None else local_files(table))
     ]
     return files if table is None or table.catalog is None else [*_place_in_catalog(frame, table.catalog), *files]
 
