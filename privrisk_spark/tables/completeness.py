@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
@@ -31,9 +31,17 @@ from privrisk_spark.storage.directories import is_there
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.table_files import files_below, named_here
-from privrisk_spark.tables.csv_rows import CsvDamage, collect_csv_damage, is_csv_by_tasks
-from privrisk_spark.tables.source_files import check_files, in_object_store, local_files, path_for_spark
+from privrisk_spark.tables.source_files import (
+    check_files,
+    in_object_store,
+    is_csv_by_tasks,
+    local_files,
+    path_for_spark,
+)
 from privrisk_spark.tables.sources import catalog_properties
+
+if TYPE_CHECKING:
+    from privrisk_spark.tables.csv_rows import CsvDamage
 
 _LOG = logging.getLogger(__name__)
 
@@ -88,6 +96,8 @@ def collect_files_read(
         "to leave them out"
     )
     if is_csv_by_tasks(table):
+        from privrisk_spark.tables.csv_rows import collect_csv_damage
+
         damage = collect_csv_damage(spark, table, key=key)
         malformed, garbled = damage.malformed, damage.garbled
         dialect = parse_csv_dialect(table.option_texts, f"{key}.options")

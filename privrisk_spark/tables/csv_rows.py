@@ -24,13 +24,12 @@ from privrisk_spark.storage.table_files import LineFile
 from privrisk_spark.tables.csv_values import LONGEST_LINE, CsvParser, find_csv_records
 from privrisk_spark.tables.partitions import named_columns, object_partitions, repeated
 from privrisk_spark.tables.source_files import (
-    in_object_store,
     local_files,
     object_files,
     refuse_unread,
 )
 
-__all__ = ["CsvDamage", "collect_csv_damage", "is_csv_by_tasks", "read_csv_table"]
+__all__ = ["CsvDamage", "collect_csv_damage", "read_csv_table"]
 
 PART: Final = 2**25
 """Bytes of a file that a task reads; a record belongs to the part it begins in."""
@@ -44,18 +43,6 @@ LONGEST: Final = 2**28
 _UTF8_MARK: Final = b"\xef\xbb\xbf"
 _UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 _OTHERWISE_COMPRESSED: Final = (".deflate", ".lz4", ".snappy", ".zst", ".zstd", ".lzo", ".xz")
-
-
-def is_csv_by_tasks(table: Table) -> bool:
-    """Return True if tasks read a table: CSV files that are reached without a file system of Java.
-
-    Parameters
-    ----------
-    table : Table
-    """
-    if table.catalog is not None or table.format.lower() != "csv":
-        return False
-    return bool(local_files(table)) or in_object_store(table)
 
 
 @dataclass(frozen=True)
@@ -108,7 +95,7 @@ def read_csv_table(spark: SparkSession, table: Table, *, key: str, private: bool
     ----------
     spark : SparkSession
     table : Table
-        As :func:`is_csv_by_tasks` takes it.
+        As :func:`privrisk_spark.tables.source_files.is_csv_by_tasks` takes it.
     key : str
         Of the policy, for messages.
     private : bool
@@ -172,7 +159,7 @@ def collect_csv_damage(spark: SparkSession, table: Table, *, key: str) -> CsvDam
     ----------
     spark : SparkSession
     table : Table
-        As :func:`is_csv_by_tasks` takes it.
+        As :func:`privrisk_spark.tables.source_files.is_csv_by_tasks` takes it.
     key : str
         Of the policy, for messages.
     """

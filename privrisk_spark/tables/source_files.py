@@ -105,6 +105,18 @@ def local_files(table: Table) -> list[LocalFile]:
     return found
 
 
+def is_csv_by_tasks(table: Table) -> bool:
+    """Return True if tasks read a table: CSV files that are reached without a file system of Java.
+
+    Parameters
+    ----------
+    table : Table
+    """
+    if table.catalog is not None or table.format.lower() != "csv":
+        return False
+    return bool(local_files(table)) or in_object_store(table)
+
+
 def path_for_spark(spark: SparkSession, table: Table) -> str:
     """Return a table's path as the engine takes it.
 

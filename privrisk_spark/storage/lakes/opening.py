@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from privrisk_spark.storage.lakes.delta import open_delta
-from privrisk_spark.storage.lakes.delta_releases import DeltaReleases
-from privrisk_spark.storage.lakes.iceberg import open_iceberg
-from privrisk_spark.storage.lakes.iceberg_releases import IcebergReleases
-from privrisk_spark.storage.lakes.release_table import ReleaseTable
 from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Snapshot
+
+if TYPE_CHECKING:
+    from privrisk_spark.storage.lakes.release_table import ReleaseTable
 
 __all__ = ["open_snapshot", "release_table"]
 
@@ -30,7 +28,13 @@ def open_snapshot(asked: Asked, pin: Pin | None = None) -> Snapshot:
     InputError
         If the package of the format is not installed.
     """
-    return open_delta(asked, pin) if asked.form == "delta" else open_iceberg(asked, pin)
+    if asked.form == "delta":
+        from privrisk_spark.storage.lakes.delta import open_delta
+
+        return open_delta(asked, pin)
+    from privrisk_spark.storage.lakes.iceberg import open_iceberg
+
+    return open_iceberg(asked, pin)
 
 
 def release_table(asked: Asked, date_column: str | None = None) -> ReleaseTable[Any, Any]:
@@ -42,5 +46,10 @@ def release_table(asked: Asked, date_column: str | None = None) -> ReleaseTable[
     date_column : str, optional
         Column for the date of a release, by which the table is partitioned.
     """
-    kind = DeltaReleases if asked.form == "delta" else IcebergReleases
-    return kind(asked, date_column)
+    if asked.form == "delta":
+        from privrisk_spark.storage.lakes.delta_releases import DeltaReleases
+
+        return DeltaReleases(asked, date_column)
+    from privrisk_spark.storage.lakes.iceberg_releases import IcebergReleases
+
+    return IcebergReleases(asked, date_column)
