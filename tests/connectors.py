@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 from privrisk_spark.cli.app import app
 from privrisk_spark.storage.lakes.opening import open_snapshot
 from privrisk_spark.storage.lakes.snapshot import Asked
-from privrisk_spark.tables.lake_tables import lake_frame
+from privrisk_spark.tables.row_groups import lake_frame
 
 PLACE = Path(os.environ.get("PRIVRISK_CONNECTORS", Path(sys.prefix, "connectors")))
 """Where ``make .venv/connectors`` puts them."""

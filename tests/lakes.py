@@ -26,8 +26,8 @@ from pyiceberg.manifest import (
 from pyiceberg.table import Table
 from pyiceberg.utils.config import Config
 
-from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Snapshot
+from privrisk_spark.storage.table_files import ObjectFile
 
 
 def edit_log(table: Path, change: Callable[[dict[str, Any]], object], version: int = 0) -> None:

@@ -178,7 +178,7 @@ def suggest_policy_of(path: str, *, format: str | None = None, options: Mapping[
         Of the reader, over those that are recognized.
     """
     from privrisk_spark.storage.locations import is_remote
-    from privrisk_spark.storage.recognized import recognize_table
+    from privrisk_spark.tables.recognized import recognize_table
 
     found = recognize_table(path, format=format, options=options)
     place = path if is_remote(path) else str(Path(path).expanduser().absolute())

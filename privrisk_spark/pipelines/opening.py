@@ -24,8 +24,7 @@ from privrisk_spark.policy.dictionaries import DictionaryTable, OneDictionary, T
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.facts import FilesRead, ValuesRead
 from privrisk_spark.results.validation import Coverage, Job, Look, Validation
-from privrisk_spark.tables.arrival import collect_enough_rows
-from privrisk_spark.tables.completeness import collect_files_read
+from privrisk_spark.tables.completeness import collect_enough_rows, collect_files_read
 from privrisk_spark.tables.opening import check_columns, collect_hierarchies, open_dictionary, read, readable
 from privrisk_spark.tables.tidying import OpenTable, collect_values_read, recoded, tidied
 
@@ -376,7 +375,7 @@ def _describe_coverage(policy: Policy, name: str, coverage: Coverage | None) -> 
     """
     if coverage is None:
         return ""
-    from privrisk_spark.tables.unknown_values import missing_forbidden, outside_hierarchy
+    from privrisk_spark.tables.coverage import missing_forbidden, outside_hierarchy
 
     spec = policy.quasi_identifiers[name]
     if coverage.missing and spec.nulls == "forbid":

@@ -20,13 +20,16 @@ from privrisk_spark.errors import SchemaError
 from privrisk_spark.kernels.numeric.csv_records import find_first_line_end, find_last_line_end
 from privrisk_spark.policy.csv_dialect import CsvDialect, parse_csv_dialect
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.storage.files import LineFile
+from privrisk_spark.storage.table_files import LineFile
 from privrisk_spark.tables.csv_values import LONGEST_LINE, CsvParser, find_csv_records
-from privrisk_spark.tables.object_files import in_object_store, named_columns, object_files, object_partitions
-from privrisk_spark.tables.partitions import repeated
-from privrisk_spark.tables.source_files import local_files, local_line_files, refuse_unread
+from privrisk_spark.tables.partitions import named_columns, object_partitions, repeated
+from privrisk_spark.tables.source_files import (
+    local_files,
+    object_files,
+    refuse_unread,
+)
 
-__all__ = ["CsvDamage", "collect_csv_damage", "is_csv_by_tasks", "read_csv_table"]
+__all__ = ["CsvDamage", "collect_csv_damage", "read_csv_table"]
 
 PART: Final = 2**25
 """Bytes of a file that a task reads; a record belongs to the part it begins in."""
@@ -40,19 +43,6 @@ LONGEST: Final = 2**28
 _UTF8_MARK: Final = b"\xef\xbb\xbf"
 _UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 _OTHERWISE_COMPRESSED: Final = (".deflate", ".lz4", ".snappy", ".zst", ".zstd", ".lzo", ".xz")
-
-
-def is_csv_by_tasks(table: Table) -> bool:
-    """Return True if tasks read a table: CSV files that are reached without a file system of Java.
-
-    Parameters
-    ----------
-    table : Table
-    """
-    if table.catalog is not None or table.format.lower() != "csv":
-        return False
-
-    return local_files(table) is not None or in_object_store(table)
 
 
 @dataclass(frozen=True)
@@ -105,7 +95,7 @@ def read_csv_table(spark: SparkSession, table: Table, *, key: str, private: bool
     ----------
     spark : SparkSession
     table : Table
-        As :func:`is_csv_by_tasks` takes it.
+        As :func:`privrisk_spark.tables.source_files.is_csv_by_tasks` takes it.
     key : str
         Of the policy, for messages.
     private : bool
@@ -169,7 +159,7 @@ def collect_csv_damage(spark: SparkSession, table: Table, *, key: str) -> CsvDam
     ----------
     spark : SparkSession
     table : Table
-        As :func:`is_csv_by_tasks` takes it.
+        As :func:`privrisk_spark.tables.source_files.is_csv_by_tasks` takes it.
     key : str
         Of the policy, for messages.
     """
@@ -192,8 +182,7 @@ def collect_csv_damage(spark: SparkSession, table: Table, *, key: str) -> CsvDam
 
 
 def _find_layout(table: Table, key: str) -> _Layout:
-
-    files: Sequence[LineFile] = local_line_files(table) or object_files(table, key=key)
+    files: Sequence[LineFile] = local_files(table) or object_files(table, key=key)
     where = f"{key}.path: '{files[0].root}'"
     refuse_unread(files, where)
     dialect = parse_csv_dialect(table.option_texts, f"{key}.options")

@@ -103,13 +103,6 @@ def write_csv(scratch: Scratch, frame: DataFrame, name: str) -> Path:
     return target
 
 
-def csv_header(file: str) -> list[str]:
-    """Return the columns of a CSV file, as releases have them."""
-    with pc.open_csv(file, parse_options=pc.ParseOptions(newlines_in_values=True)) as reader:
-        names: list[str] = reader.schema.names
-    return names
-
-
 def csv_frame(
     spark: SparkSession,
     files: Sequence[Any],

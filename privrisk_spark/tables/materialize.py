@@ -26,9 +26,9 @@ from privrisk_spark.policy.values import BLANKS
 from privrisk_spark.results.facts import InputFacts
 from privrisk_spark.runs.places import ResultPlace
 from privrisk_spark.runs.progress import LOGGER
+from privrisk_spark.tables.coverage import refuse_values, write_unknown_values
 from privrisk_spark.tables.encode import duplicates, encode, materialize
-from privrisk_spark.tables.record_ids import collect_numbered
-from privrisk_spark.tables.unknown_values import refuse_values, write_unknown_values
+from privrisk_spark.tables.record_ids import collect_numbered, told_apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +93,6 @@ def collect_materialized(
     weighed = [*weights, *([policy.table.weight] if policy.table.weight else [])]
     facts = input_facts(parts, again, list(hierarchies), weighed)
     if policy.guarantee.private and (facts.null_ids or facts.duplicate_ids):
-        from privrisk_spark.tables.repeated_ids import told_apart
-
         rows = Batches.of_frame(scratch.write_frame(told_apart(rows), "told-apart"))
     return Materialized(resolve(rows, hierarchies, policy.quasi_identifiers, dictionary=False), facts)
 

@@ -25,12 +25,13 @@ from privrisk_spark.policy.policy import Insensitive, Policy
 from privrisk_spark.policy.secrets import without_credentials
 from privrisk_spark.tables import sources
 from privrisk_spark.tables.coverage import LeafSource, collect_distinct_values, warn_of_mismatch
-from privrisk_spark.tables.csv_rows import is_csv_by_tasks, read_csv_table
-from privrisk_spark.tables.object_tables import parquet_frame
+from privrisk_spark.tables.parquet_tables import parquet_frame
+from privrisk_spark.tables.row_groups import lake_frame
 from privrisk_spark.tables.source_files import (
     check_files,
     check_for_embedded,
     find_unusual_columns,
+    is_csv_by_tasks,
     local_files,
     path_for_spark,
     refuse_java_directory,
@@ -80,21 +81,20 @@ def read(
     if table.lake is not None:
         if table.pinned is None:
             raise EngineError(f"{key}: the version of the table was not chosen before it is read; run again.")
-        from privrisk_spark.tables.lake_tables import lake_frame
-
         return lake_frame(spark, table.pinned)
     named = table.catalog or without_credentials(table.path or "")
     where = f"{key}.{'catalog' if table.catalog else 'path'}: '{named}'"
     files = check_files(table, key=key, columns=columns)
     frame: DataFrame | None = None
     by_tasks = is_embedded(spark) and check_for_embedded(table, key=key)
-
     try:
         if table.catalog:
             if private:
                 _refuse_parsed_texts(spark, table.catalog, where)
             frame = whole_rows_if_parsed(spark.table(table.catalog))
         elif is_csv_by_tasks(table):
+            from privrisk_spark.tables.csv_rows import read_csv_table
+
             by_tasks = True
             frame = read_csv_table(spark, table, key=key, private=private)
         elif table.format.lower() == "parquet":

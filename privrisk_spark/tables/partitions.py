@@ -6,15 +6,16 @@ any name that is not plainly one of these nothing is said, so that it is left to
 
 from __future__ import annotations
 
-import datetime as dt
 import re
-from collections.abc import Sequence
-from pathlib import PurePath
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
+from pyspark.sql.pandas.types import to_arrow_type
 
+from privrisk_spark.errors import SchemaError
 from privrisk_spark.storage.lakes.snapshot import Value
+from privrisk_spark.storage.table_files import LineFile
 
 MISSING = "__HIVE_DEFAULT_PARTITION__"
 """What stands in a name for a missing value."""
@@ -37,20 +38,15 @@ _TO_ESCAPE = re.compile("[\\x00-\\x1f\\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 """What Spark does not write into a name as it is; also the character 0, which no name holds."""
 
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
-_WHOLE = re.compile("-?(0|[1-9][0-9]{0,18})")
-_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_BITS: dict[type[T.DataType], int] = {T.ByteType: 8, T.ShortType: 16, T.IntegerType: 32, T.LongType: 64}
-_TRUTH = {"true": True, "false": False}
 
 
-def partition_texts(root: PurePath, file: PurePath, *, named_by_us: bool = False) -> dict[str, str | None] | None:
-    """Return the columns a file has from the directories between it and the table's, outermost first.
+def partition_texts(key: str, *, named_by_us: bool = False) -> dict[str, str | None] | None:
+    """Return the columns a file has from the names of its directories, outermost first.
 
     Parameters
     ----------
-    root : PurePath
-        Directory of the table.
-    file : PurePath
+    key : str
+        Path of the file below its table, directories divided by slashes.
     named_by_us : bool
         Whether :func:`directory_name` made the names, so that columns may be escaped in them, too.
 
@@ -59,12 +55,8 @@ def partition_texts(root: PurePath, file: PurePath, *, named_by_us: bool = False
     dict of column to text, or None for a missing value
         None instead if a directory's name is not plainly a column and its value.
     """
-    try:
-        names = file.relative_to(root).parts[:-1]
-    except ValueError:
-        return None
     found: dict[str, str | None] = {}
-    for name in names:
+    for name in key.split("/")[:-1]:
         column, equals, value = name.partition("=")
         if not column or not equals or not value or "%" in _ESCAPE.sub("", name):
             return None
@@ -99,49 +91,96 @@ def _escaped(text: str) -> str:
 
 
 def partition_values(
-    texts: Sequence[dict[str, str | None]], types: dict[str, T.DataType]
+    keys: Sequence[str], types: Mapping[str, T.DataType], *, named_by_us: bool = False
 ) -> list[dict[str, Value]] | None:
     """Return the values of files' columns, of the types Spark found for them.
 
     Parameters
     ----------
-    texts : sequence of dict
-        Of each file, as :func:`partition_texts` returns them.
-    types : dict of column to DataType
+    keys : sequence of str
+        Paths of the files, as :func:`partition_texts` takes them.
+    types : mapping of column to DataType
         Of the table.
+    named_by_us : bool
+        As :func:`partition_texts` takes it.
 
     Returns
     -------
     list of dict of column to value
         None instead if the files have not the same columns, or a text is not plainly of its type.
     """
+    texts = [of_file for key in keys if (of_file := partition_texts(key, named_by_us=named_by_us)) is not None]
     columns = list(texts[0]) if texts else []
-    if any(list(of_file) != columns for of_file in texts) or not set(columns) <= set(types):
+    if len(texts) < len(keys) or any(list(of_file) != columns for of_file in texts):
         return None
-    found: list[dict[str, Value]] = []
-    for of_file in texts:
-        values: dict[str, Value] = {}
-        for column, text in of_file.items():
-            kind = types[column]
-            if text is None or isinstance(kind, T.StringType):
-                values[column] = text
-            elif (
-                type(kind) in _BITS
-                and _WHOLE.fullmatch(text)
-                and -(limit := 2 ** (_BITS[type(kind)] - 1)) <= int(text) < limit
-            ):
-                values[column] = int(text)
-            elif isinstance(kind, T.BooleanType) and text in _TRUTH:
-                values[column] = _TRUTH[text]
-            elif isinstance(kind, T.DateType) and _DAY.fullmatch(text):
-                try:
-                    values[column] = dt.date.fromisoformat(text)
-                except ValueError:
-                    return None
-            else:
-                return None
-        found.append(values)
-    return found
+    values: dict[str, list[Value]] = {}
+    for column in columns:
+        if not isinstance(types.get(column), tuple(map(type, NAMES.values()))):
+            return None
+        given = pa.array([of_file[column] for of_file in texts], pa.string())
+        try:
+            found = given.cast(to_arrow_type(types[column]))
+            values[column] = found.to_pylist()
+        except (ValueError, OverflowError):  # a text that is none of the type, or no date of Python's
+            return None
+        # Other readers take 007, 0x7 and True for texts.
+        if not found.cast(pa.string()).equals(given):
+            return None
+    return [{column: values[column][i] for column in columns} for i in range(len(keys))]
+
+
+def named_columns(files: Sequence[LineFile], where: str, columns: Sequence[str]) -> list[str]:
+    """Return the columns in the names of directories, outermost first; what is not plain is refused, never misread.
+
+    Parameters
+    ----------
+    files : sequence of LineFile
+    where : str
+        The table, for messages.
+    columns : sequence of str
+        In the files.
+
+    Raises
+    ------
+    SchemaError
+        If directories are named otherwise, or a column is there twice.
+    """
+    if not any("=" in part for file in files for part in file.key.split("/")[:-1]):
+        return []
+    texts = [partition_texts(file.key) for file in files]
+    named = list(texts[0] or ())
+    if any(of_file is None or list(of_file) != named for of_file in texts):
+        raise SchemaError(
+            f"{where} has directories of which some are not named column=value, or not for the same columns as the "
+            "others; name all of them alike, or read the table by Spark (table.catalog)."
+        )
+    taken = [name.casefold() for name in (*columns, *named)]
+    twice = next((name for name in named if taken.count(name.casefold()) > 1), None)
+    if twice is not None:
+        raise SchemaError(
+            f"{where} has the column {twice!r} twice, in files or names of directories, whatever the case of its "
+            "letters; take it out of one of them."
+        )
+    return named
+
+
+def object_partitions(files: Sequence[LineFile], types: Mapping[str, T.DataType]) -> list[dict[str, Value]] | None:
+    """Return the values of the columns in the names of each file's directories below those of a release of ours.
+
+    Parameters
+    ----------
+    files : sequence of LineFile
+    types : mapping of column to DataType
+        Of these columns, or of more.
+
+    Returns
+    -------
+    list of dict of column to value
+        None instead if a name is not plainly a column and its value.
+    """
+    if not any("=" in file.key for file in files):
+        return [{} for _ in files]
+    return partition_values([file.key for file in files], types, named_by_us=True)
 
 
 def repeated(value: Value, kind: pa.DataType, n: int, *, encoded: bool) -> pa.Array:

@@ -7,7 +7,7 @@ chunk; of the table only the distinct contents of each chunk are brought togethe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from itertools import pairwise
 
 import numpy as np
@@ -44,6 +44,7 @@ __all__ = [
     "contents_of",
     "identity_blocks",
     "numbered",
+    "told_apart",
 ]
 
 BLOCK_BYTES = 16
@@ -51,7 +52,7 @@ BLOCK_BYTES = 16
 
 HASHES_PER_TASK = 4_000_000
 
-_CONTENT, _ORDINAL = "content", "ordinal"
+_CONTENT, _SAME_ID, _ORDINAL = "content", "same_id", "ordinal"
 
 
 def content(frame: DataFrame) -> Column:
@@ -217,3 +218,53 @@ def _slice(directory: PartDirectory, counted: str, part: int) -> LongArray:
     """Rows in earlier parts of the contents that a part has in a range."""
     begin, end = map_array(directory, f"{counted}.at")[part : part + 2]
     return map_array(directory, counted)[begin:end]
+
+
+_REPEATED = b"repeated id"
+"""Another function than the one of ids, so that no id can be made up whose row shares the draws of such a row."""
+
+
+def told_apart(encoded: Batches) -> DataFrame:
+    """Return ENCODED with a ``block`` of its own for every row whose id is missing, or another row's too.
+
+    Under differential privacy a missing or repeated id must not decide how a run ends, as one row decides whether there
+    is one. Every such row is known instead by its content and its ordinal among identical rows, as rows without ids
+    are: identical rows are exchangeable, and which ids are repeated depends on the table alone, never on a draw. So
+    with one row more or less every row still has draws of its own, and the law of the release is the one that is
+    proved. Rows with an id of their own keep their draws.
+
+    Parameters
+    ----------
+    encoded : Batches
+        With ``block``.
+    """
+    rows = encoded.frame()
+    of_row = content(rows.drop(schemas.BLOCK)).alias(_CONTENT)
+    # Rows without an id are no group of their own: all of a table may be such.
+    alike = F.coalesce(F.col(schemas.RECORD_ID), F.col(_CONTENT))
+    identical = Window.partitionBy(_CONTENT).orderBy(_CONTENT)
+    numbered = (
+        rows.select("*", of_row)
+        .withColumn(_SAME_ID, F.count(F.lit(1)).over(Window.partitionBy(alike)))
+        .withColumn(_ORDINAL, F.row_number().over(identical))
+    )
+
+    def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        for table in tables:
+            missing = table.column(schemas.RECORD_ID).is_null().to_pylist()
+            same, ordinals, contents, blocks = (
+                table.column(name).to_pylist() for name in (_SAME_ID, _ORDINAL, _CONTENT, schemas.BLOCK)
+            )
+            own = [
+                _block(contents[i], ordinals[i]) if missing[i] or same[i] > 1 else blocks[i]
+                for i in range(table.num_rows)
+            ]
+            at = table.column_names.index(schemas.BLOCK)
+            yield table.set_column(at, schemas.BLOCK, pa.array(own, pa.binary())).select(names)
+
+    names = encoded.schema.fieldNames()
+    return Batches.of_frame(numbered).then(step, encoded.schema).frame()
+
+
+def _block(row: str, ordinal: int) -> bytes:
+    return blake2b(f"{row}-{ordinal}".encode(), digest_size=BLOCK_BYTES, person=_REPEATED).digest()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -19,15 +19,14 @@ from privrisk_spark.errors import EngineError, InternalError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output
 from privrisk_spark.storage.directories import files_below, is_directory
-from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.parts import PartDirectory
+from privrisk_spark.storage.table_files import ObjectFile
 from privrisk_spark.tables.csv_tables import csv_frame
-from privrisk_spark.tables.object_tables import object_frame
-from privrisk_spark.tables.partitions import NAMES, partition_texts, partition_values
-from privrisk_spark.tables.source_files import local_line_files
-from privrisk_spark.tables.sources import plain_frame
+from privrisk_spark.tables.parquet_tables import files_frame, object_frame, plain_frame
+from privrisk_spark.tables.partitions import NAMES, partition_values
+from privrisk_spark.tables.source_files import local_files, object_files
 
 
 @dataclass(frozen=True)
@@ -85,11 +84,8 @@ class Partitions:
         InternalError
             If a name is none of a value of its column.
         """
-        root = PurePosixPath("/")
-        texts = [partition_texts(root, root / file, named_by_us=True) for file in files]
-        known = [of_file for of_file in texts if of_file is not None and list(of_file) == list(self.types)]
-        found = partition_values(known, {one.name: one.dataType for one in self.fields})
-        if found is None or len(known) != len(texts):
+        found = partition_values(files, {one.name: one.dataType for one in self.fields}, named_by_us=True)
+        if found is None or any(list(of_file) != list(self.types) for of_file in found):
             raise InternalError("output.partition_by: a directory of the release is not named after values.")
         return found
 
@@ -133,17 +129,8 @@ def read_published(
     if not data.remote:
         return read_back(spark, output, Path(data.path), partitions)
     if output.format == "csv":
-        from privrisk_spark.tables.object_files import object_files
-
         files = object_files(Table(path=str(data), format="csv"), key=key)
-        names = _first_line(output, partitions.columns)
-        from privrisk_spark.tables.csv_tables import csv_frame
-
-        texts = csv_frame(spark, files, ObjectFile.reader, names, where=f"{key}: '{data}'")
-        from privrisk_spark.engine.formulas import without_quoted_formulas
-
-        return without_quoted_formulas(texts) if output.quote_formulas else texts
-
+        return _read_csv(spark, output, files, ObjectFile.reader, partitions.columns, where=f"{key}: '{data}'")
     frame = object_frame(spark, Table(path=str(data)), key=key, partitions=partitions.fields)
     return frame.select(*map(column, partitions.columns)) if partitions.types else frame
 
@@ -159,8 +146,6 @@ def parts_at(spark: SparkSession, directory: Location, schema: T.StructType | No
         Theirs; by default as a file says.
     """
     if directory.remote:
-        from privrisk_spark.tables.object_tables import object_frame
-
         found = object_frame(spark, Table(path=str(directory)), key="output.vault")
         return found if schema is None else found.select(*schema.fieldNames())
     _refuse_missing(directory.path)
@@ -175,41 +160,35 @@ def read_csv_parts(
 
     The columns are those of the release, in their order.
     """
-    from privrisk_spark.engine.formulas import without_quoted_formulas
-
     where = "output.path: the release that was written"
-    texts = csv_frame(spark, names, directory.path, _first_line(output, columns), where=where)
-    return without_quoted_formulas(texts) if output.quote_formulas else texts
+    return _read_csv(spark, output, names, directory.path, columns, where=where)
 
 
-def _first_line(output: Output, columns: Sequence[str]) -> Sequence[str]:
-    """Return the names of columns as a CSV release has them."""
-    return quoted_names(columns) if output.quote_formulas else columns
-
-
-_NO_TEXT = "\0missing\0"
-"""What Spark's parser puts for nothing between two separators, so that it is not the empty text."""
+def _read_csv(
+    spark: SparkSession,
+    output: Output,
+    files: Sequence[Any],
+    opened: Callable[[Any], str | IO[bytes]],
+    columns: Sequence[str],
+    *,
+    where: str,
+) -> DataFrame:
+    """Open CSV files of a release that has these columns; the other parameters are those of :func:`csv_frame`."""
+    if not output.quote_formulas:
+        return csv_frame(spark, files, opened, columns, where=where)
+    return without_quoted_formulas(csv_frame(spark, files, opened, quoted_names(columns), where=where))
 
 
 def read_back(spark: SparkSession, output: Output, directory: Path, partitions: Partitions = _NONE) -> DataFrame:
     """Open staged data as a consumer would."""
     _refuse_missing(directory)
-    if output.format == "csv" and is_embedded(spark):  # its reader takes an empty text in quotes for a missing value
-        paths = [str(file) for file in files_below(directory) if file.suffix == ".csv"]
-        from privrisk_spark.tables.csv_tables import csv_frame, csv_header
-
-        names = _first_line(output, partitions.columns) or csv_header(paths[0])
-        texts = csv_frame(spark, paths, str, names, where="output.path: the release")
-        return without_quoted_formulas(texts) if output.quote_formulas else texts
     if output.format == "csv":
-        # By default Spark reads an empty text in quotes as missing, too.
-        texts = spark.read.options(header=True, escape='"', multiLine=True, nullValue=_NO_TEXT).csv(str(directory))
-        return without_quoted_formulas(texts) if output.quote_formulas else texts
+        # On each engine: Sail's own reader takes an empty text in quotes for a missing value.
+        paths = [str(file) for file in files_below(directory) if file.suffix == ".csv"]
+        return _read_csv(spark, output, paths, str, partitions.columns, where="output.path: the release")
     if partitions.types and is_embedded(spark):
         # The engine reads the names of directories in ways of its own.
-        files = local_line_files(Table(path=str(directory)))
-        from privrisk_spark.tables.object_tables import files_frame
-
+        files = local_files(Table(path=str(directory)))
         rows = files_frame(spark, files, key="output.path", partitions=partitions.fields)
         return rows.select(*map(column, partitions.columns))
     if partitions.types:

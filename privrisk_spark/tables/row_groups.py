@@ -1,4 +1,4 @@
-"""Pieces of Parquet files that tasks open themselves, some row groups a piece, whatever told which files there are."""
+"""Pieces of Parquet files that tasks open themselves, some row groups a piece, whatever gives the list of files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - the name every Spark program uses
-from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from privrisk_spark.engine.batches import CHUNK_ROWS, Batches
 from privrisk_spark.errors import SchemaError, listing
 from privrisk_spark.kernels.arrays import LongArray
-from privrisk_spark.storage.files import ObjectFile
-from privrisk_spark.storage.lakes.snapshot import Value, name_of
+from privrisk_spark.storage.lakes.snapshot import Snapshot, Value, name_of
+from privrisk_spark.storage.table_files import ObjectFile
 from privrisk_spark.tables.parquet_types import as_plain, encodes_plainly
 from privrisk_spark.tables.partitions import repeated
 
@@ -302,3 +302,33 @@ def _readable(task: RowGroups, name: str) -> bool:
     except (pa.ArrowException, OSError):
         return False
     return True
+
+
+def lake_tasks(snapshot: Snapshot, rows_per_task: int) -> list[tuple[RowGroups, ...]]:
+    """Cut the files of a version into tasks.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+    rows_per_task : int
+        About so many rows.
+    """
+    pieces = [
+        piece
+        for of in snapshot.files
+        for piece in pieces_of(of.file, of.groups, rows_per_task, of.values, of.columns, of.deleted)
+    ]
+    return together(pieces, rows_per_task)
+
+
+def lake_frame(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
+    """Open all columns of a version; no rows are read yet.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    snapshot : Snapshot
+    """
+    schema = T.StructType(from_arrow_schema(snapshot.schema, prefer_timestamp_ntz=True).fields)
+    wanted = [Wanted(name, name, "value", distinct=True) for name in schema.names]
+    return batches_of(spark, schema, lake_tasks(snapshot, ROWS_PER_TASK), wanted, chunk_rows=WHOLE_ROWS).frame()

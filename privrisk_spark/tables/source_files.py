@@ -1,4 +1,4 @@
-"""The files of a table on local and mounted paths, looked at before Spark reads them.
+"""The files of a table on mounted paths and in object stores, looked at before Spark or tasks read them.
 
 Spark waits for a pipe for ever, leaves out a file of no bytes and a link to nothing, and fills a column that a Parquet
 file lacks with missing values: each time the table is smaller than the policy's author thinks, and nothing says so.
@@ -16,28 +16,68 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from privrisk_spark.engine.embedded import is_embedded
-from privrisk_spark.errors import MissingError, SchemaError, listing
+from privrisk_spark.errors import Fault, InputError, MissingError, SchemaError, listing
 from privrisk_spark.policy.csv_dialect import parse_csv_dialect
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.secrets import without_credentials
 from privrisk_spark.results.facts import FilesRead
 from privrisk_spark.storage.directories import is_link, is_there, resolved
 from privrisk_spark.storage.documents import state_of
-from privrisk_spark.storage.files import LineFile, LocalFile, ObjectFile
-from privrisk_spark.storage.locations import is_remote
-from privrisk_spark.storage.table_files import files_of, named_here
-from privrisk_spark.tables.object_files import in_object_store, object_files
+from privrisk_spark.storage.locations import is_remote, locate
+from privrisk_spark.storage.table_files import LineFile, LocalFile, ObjectFile, files_below, files_of, named_here
 from privrisk_spark.tables.parquet_types import read_footer
 
 _FILES = ("parquet", "orc", "csv", "json", "text", "avro", "xml")
 """Formats whose tables are the files that lie there; others keep lists of their own."""
 
+_PATTERN = frozenset("*[{")
+
 _SELECTING = {"pathglobfilter", "modifiedbefore", "modifiedafter", "recursivefilelookup"}
 """Reader options by which Spark leaves files out because it is told to."""
 
 
-def local_files(table: Table) -> list[Path] | None:
-    """Return the data files a table's path stands for, as Spark finds them; nothing is opened.
+def in_object_store(table: Table) -> bool:
+    """Return True if a table is files of Parquet or CSV in an object store, which tasks read themselves."""
+    if table.path is None or table.catalog is not None or not is_remote(table.path) or _PATTERN & set(table.path):
+        return False
+    form = table.format.lower()
+    return (form == "parquet" and not table.options) or form == "csv"
+
+
+def object_files(table: Table, *, key: str) -> list[ObjectFile]:
+    """List the files of a table.
+
+    Parameters
+    ----------
+    table : Table
+        In an object store.
+    key : str
+        Of the policy, for messages.
+
+    Raises
+    ------
+    SchemaError
+        If there are none (MissingError), one has no bytes, or there is no such bucket.
+    """
+    location = locate(table.path or "", key=f"{key}.path")
+    try:
+        files = files_below(location)
+    except InputError as error:  # no such bucket, or access is denied
+        raise SchemaError([Fault(f"{key}.path", error.faults[0].rule)]) from None
+    if not files:
+        raise MissingError(f"{key}.path: '{location}' cannot be read as {table.format}: there is nothing there.")
+    full = table.format.lower() == "parquet" or parse_csv_dialect(table.option_texts, f"{key}.options").header
+    empty = next((file for file in files if full and not file.size), None)
+    if empty is not None:
+        raise SchemaError(
+            f"{key}.path: '{location}': file {empty.name} has 0 bytes, so what it held is lost; write it anew or "
+            "remove it."
+        )
+    return files
+
+
+def local_files(table: Table) -> list[LocalFile]:
+    """Return the data files a table's path stands for on this machine, as Spark finds them; none is opened.
 
     Parameters
     ----------
@@ -45,34 +85,36 @@ def local_files(table: Table) -> list[Path] | None:
 
     Returns
     -------
-    list of Path or None
-        None for a table of a catalog, of a format that keeps a list of its files, or of another file system, and where
-        there is nothing.
+    list of LocalFile
+        Empty for a table of a catalog, of a format that keeps a list of its files, or of another file system.
     """
     if table.path is None or table.catalog is not None or table.format.lower() not in _FILES:
-        return None
+        return []
     alternatives = "{" in table.path and not is_there(Path(table.path))  # Spark's own
     if urlparse(table.path).scheme not in ("", "file") or alternatives:
-        return None
-    return [file for place in named_here(table.path) for file in files_of(place)] or None
+        return []
+    found = []
+    for place in named_here(table.path):
+        for file in files_of(place):
+            key = file.name if file == place else file.relative_to(place).as_posix()
+            known = None
+            with suppress(OSError):  # check_files names what cannot be read
+                known = state_of(file)
+            size, modified = (0, 0.0) if known is None else (known.size, known.modified)
+            found.append(LocalFile(table.path, str(file.absolute()), key, size, modified))
+    return found
 
 
-def local_line_files(table: Table) -> list[LocalFile]:
-    """Return the data files of a table on this machine with their sizes; none of another file system.
+def is_csv_by_tasks(table: Table) -> bool:
+    """Return True if tasks read a table: CSV files that are reached without a file system of Java.
 
     Parameters
     ----------
     table : Table
     """
-    if table.path is None or local_files(table) is None:
-        return []
-    found = []
-    for place in named_here(table.path):
-        for file in files_of(place):
-            known = state_of(file)
-            key = file.name if file == place else str(file.relative_to(place))
-            found.append(LocalFile(table.path, str(file.absolute()), key, 0 if known is None else known.size))
-    return found
+    if table.catalog is not None or table.format.lower() != "csv":
+        return False
+    return bool(local_files(table)) or in_object_store(table)
 
 
 def path_for_spark(spark: SparkSession, table: Table) -> str:
@@ -147,7 +189,7 @@ def find_unusual_columns(table: Table) -> list[str]:
     table : Table
     """
     found: dict[str, pa.DataType] = {}
-    for file in local_line_files(table) if table.format.lower() == "parquet" else ():
+    for file in local_files(table) if table.format.lower() == "parquet" else ():
         with suppress(pa.ArrowException, OSError):  # an option may leave the file out
             footer = read_footer(file.place)
             found |= {name: footer.written.field(name).type for name in footer.unusual_columns}
@@ -179,12 +221,12 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
     if there and scheme != "file" and not is_remote(table.path):
         rule = f"the embedded engine reaches no file system '{scheme}://'"
         raise SchemaError(f"{unread}: {rule}. Fix: give --engine spark, or copy the files to a mounted path.")
-    if not is_remote(table.path) and form in _FILES and local_files(table) is None:
+    if not is_remote(table.path) and form in _FILES and not local_files(table):
         braces = ", or it has alternatives in braces, which need --engine spark" if "{" in table.path else ""
         raise MissingError(f"{unread}: there is nothing there{braces}.")
     if form not in ("csv", "parquet"):
         raise SchemaError(f"{unread}: this format needs --engine spark. Fix: give it, or write Parquet.")
-    files = local_line_files(table)
+    files = local_files(table)
     refuse_unread(files, where)
     if form == "parquet" and not _parquet_options(table) <= {"mergeschema"}:
         raise SchemaError(f"{where} has options that need --engine spark. Fix: give it, or write Parquet.")
@@ -273,13 +315,14 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
         of_footers, rounded = _read_footers(held, table, key, columns, merging=False) if parquet else (None, ())
         return FilesRead(expected=len(held), processed=len(held), rows=of_footers, rounded=rounded)
     files = local_files(table)
-    if files is None:
+    if not files:
         return None
     form = table.format.lower()
     options = {name.lower(): value.lower() for name, value in table.option_texts.items()}
     headed = form == "csv" and parse_csv_dialect(table.option_texts, f"{key}.options").header
+    full = form in ("parquet", "orc") or headed
     for file in files:
-        _refuse_lost(file, f"{key}.path: '{table.path}': file {file.name}", empty=form in ("parquet", "orc") or headed)
+        _refuse_lost(Path(file.place), f"{key}.path: '{table.path}': file {file.name}", empty=full)
     if _SELECTING & set(options):
         return None
     rows, rounded = None, ()
@@ -303,7 +346,7 @@ def _refuse_lost(file: Path, where: str, *, empty: bool) -> None:
 
 
 def _read_footers(
-    files: Sequence[Path] | Sequence[ObjectFile],
+    files: Sequence[LineFile],
     table: Table,
     key: str,
     columns: Collection[str] | None,
@@ -312,10 +355,10 @@ def _read_footers(
 ) -> tuple[int, tuple[str, ...]]:
     """Return the number of rows, and the columns whose times are rounded."""
     rows, rounded = 0, set[str]()
-    names: dict[Path | ObjectFile, set[str]] = {}
+    names: dict[LineFile, set[str]] = {}
     for file in files:
         try:
-            footer = read_footer(str(file) if isinstance(file, Path) else file.reader())
+            footer = read_footer(file.place if isinstance(file, LocalFile) else file.reader())
         except (pa.ArrowException, OSError) as error:
             what = (
                 error.strerror
@@ -327,7 +370,8 @@ def _read_footers(
             ) from None
         rows += footer.rows
         rounded |= footer.rounded
-        parts = file.parts if isinstance(file, Path) else ()
+        # Directories in a store are compared when the table is opened (named_columns).
+        parts = file.key.split("/")[:-1] if isinstance(file, LocalFile) else ()
         below = {unquote(part.partition("=")[0]) for part in parts if "=" in part}
         names[file] = below | {*footer.types}
     every = set().union(*names.values())
@@ -367,7 +411,7 @@ def refuse_others(read: FilesRead, files: Collection[str], *, table: Table, key:
     processed = {unquote(urlparse(uri).path) for uri in files}
     if len(processed) != read.expected:
         raise SchemaError(_others(f"{key}.path: '{table.path}'", read.expected, len(processed)))
-    expected = {str(file) for file in local_files(table) or ()}
+    expected = {file.place for file in local_files(table)}
     if expected and processed != expected:
         others = {resolved(file) for file in processed} - {resolved(file) for file in expected}
         if others:

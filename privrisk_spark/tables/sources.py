@@ -34,14 +34,12 @@ from privrisk_spark.errors import ConfigError, EngineError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.directories import is_directory, is_file
 from privrisk_spark.storage.documents import size_and_digest
-from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Value
 from privrisk_spark.storage.locations import Location, is_remote, locate
 from privrisk_spark.storage.parts import PartDirectory
-from privrisk_spark.storage.table_files import files_of
-from privrisk_spark.tables.object_files import in_object_store, object_files, object_partitions
+from privrisk_spark.storage.table_files import ObjectFile
 from privrisk_spark.tables.parquet_types import read_footer
-from privrisk_spark.tables.partitions import partition_texts, partition_values, repeated
+from privrisk_spark.tables.partitions import object_partitions, partition_values, repeated
 from privrisk_spark.tables.row_groups import (
     ALIKE,
     ROWS_PER_TASK,
@@ -49,12 +47,13 @@ from privrisk_spark.tables.row_groups import (
     Source,
     Wanted,
     batches_of,
+    lake_tasks,
     opened,
     pieces_of,
     together,
     without_nan,
 )
-from privrisk_spark.tables.source_files import local_files, path_for_spark
+from privrisk_spark.tables.source_files import in_object_store, local_files, object_files
 
 _NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType)
 
@@ -93,8 +92,6 @@ def scan(
     if table is not None and not more and _read_by_files(frame, wanted):
         spark, schema, size = frame.sparkSession, frame.schema, rows_per_task or ROWS_PER_TASK
         by_tasks = _ready_in_tasks(frame, wanted)
-        from privrisk_spark.tables.lake_tables import lake_tasks
-
         files = lake_tasks(table.pinned, size) if table.pinned is not None else _plain_files(table, frame, wanted, size)
         if files is not None and by_tasks:
             return batches_of(spark, schema, files, wanted)
@@ -163,7 +160,8 @@ def _plain_files(
         if any(urlparse(uri).scheme != "file" for uri in uris):
             return None
         # The engine lists no files of a table that tasks read.
-        paths = [Path(unquote(urlparse(uri).path)) for uri in uris] or sorted(local_files(table) or ())
+        places = [unquote(urlparse(uri).path) for uri in uris] or [one.place for one in local_files(table)]
+        paths = [Path(place) for place in places]
         files = [str(path.absolute()) for path in paths if is_file(path)]
         found = _partitions(table, paths, types, names) if len(files) == len(paths) else None
     if not found or not names - set(found[0]):
@@ -196,10 +194,8 @@ def _partitions(
     What a pattern or a file stands for, Spark begins to read names at another directory.
     """
     root = Path(table.path or "").absolute()
-    if is_directory(root):
-        texts = [partition_texts(root, file) for file in files]
-        known = [of_file for of_file in texts if of_file is not None]
-        values = partition_values(known, types) if len(known) == len(texts) else None
+    if is_directory(root) and all(file.is_relative_to(root) for file in files):
+        values = partition_values([file.relative_to(root).as_posix() for file in files], types)
         if values is not None:
             return values
     columns = {unquote(part.partition("=")[0]) for file in files for part in file.parts if "=" in part}
@@ -315,7 +311,7 @@ def files_read(table: Table | None, frame: DataFrame) -> list[str]:
         return [_text_of(file) for file in object_files(table, key="table")]
     # The rows of some tables come from tasks, so that Spark knows no files of them.
     files = [_decoded(uri) for uri in input_files(frame)] or [
-        str(file.absolute()) for file in (table and local_files(table)) or ()
+        file.place for file in (() if table is None else local_files(table))
     ]
     return files if table is None or table.catalog is None else [*_place_in_catalog(frame, table.catalog), *files]
 
@@ -374,49 +370,3 @@ def quote_identifier(spark: SparkSession, name: str) -> str:
 
 _DETAILED = "# Detailed Table Information"
 """After this line come no more columns."""
-
-
-def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
-    """Open Parquet files with the schema their footers agree on, which Spark would infer by a job of its own.
-
-    Parameters
-    ----------
-    spark : SparkSession
-    table : Table
-
-    Returns
-    -------
-    DataFrame or None
-        None if it is not sure that Spark would infer the same of the same files, as when the path means another file
-        system to it.
-    """
-    if table.catalog is not None or table.format != "parquet" or table.options or table.path is None:
-        return None
-    path = Path(table.path).absolute()
-    files = list(files_of(path))
-    partitions = [partition_texts(path, file) for file in files] if is_directory(path) else [{}]
-    columns = {name.casefold() for of_file in partitions for name in of_file or ()}
-    if is_embedded(spark) and (columns or path_for_spark(spark, table) != table.path):
-        return None  # it adds no such columns to a schema, and takes no escaped path
-    if any(of_file is None or list(of_file) != list(partitions[0] or ()) for of_file in partitions):
-        return None
-    kinds = {arrow: kind for kind, types in ALIKE.items() for arrow in types}
-    schemas, written = [], set()
-    for file in files:
-        try:
-            footer = read_footer(str(file))
-        except (pa.ArrowException, OSError):
-            return None
-        fields = footer.written
-        plain = not (footer.by_spark or footer.unusual or (footer.retyped and is_embedded(spark)))
-        if not plain or any(field.type not in kinds or field.name.casefold() in columns for field in fields):
-            return None
-        schemas.append(T.StructType([T.StructField(field.name, kinds[field.type]()) for field in fields]))
-        written.add(tuple(fields.types))
-    if len(written) > 1 and is_embedded(spark):
-        return None  # it does not read texts with offsets of 32 and of 64 bits as one column
-    if not schemas or any(schema != schemas[0] for schema in schemas):
-        return None
-    frame = spark.read.schema(schemas[0]).parquet(path_for_spark(spark, table))
-    found = {unquote(urlparse(uri).path) for uri in frame.inputFiles() if urlparse(uri).scheme == "file"}
-    return frame if found == {str(file) for file in files} else None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from privrisk_spark.errors import ConfigError
 from privrisk_spark.policy.csv_dialect import CSV_OPTIONS, CsvDialect
-from privrisk_spark.storage.recognized import recognize_table
+from privrisk_spark.tables.recognized import recognize_table
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ROOT / "tests" / "data" / "other_programs"

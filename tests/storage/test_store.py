@@ -16,11 +16,11 @@ from object_store import Front
 
 from benchmarks.s3_server import BUCKET, SECRET
 from privrisk_spark.errors import ConfigError, InputError
-from privrisk_spark.storage.files import files_below
 from privrisk_spark.storage.locations import Location, locate
 from privrisk_spark.storage.objects import ObjectStore
 from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.store import StorageError, Store
+from privrisk_spark.storage.table_files import files_below
 
 pytestmark = pytest.mark.usefixtures("endpoint")
 

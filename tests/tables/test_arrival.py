@@ -20,7 +20,7 @@ from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.store import Store
-from privrisk_spark.tables.arrival import check_arrived, collect_enough_rows
+from privrisk_spark.tables.completeness import check_arrived, collect_enough_rows
 
 DAY = dt.date(2026, 3, 1)
 

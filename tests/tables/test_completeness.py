@@ -54,8 +54,8 @@ def test_all_files_and_rows_are_counted(spark, tmp_path, parts):
     assert opened(spark, Table(path=str(by_day)))[1] == FilesRead(expected=3, processed=3, rows=600)
     (tmp_path / "t.csv").write_text("a;b\n1;2\n")
     assert opened(spark, Table(path=str(tmp_path / "t.csv"), format="csv", options=CSV))[1] == FilesRead(1, 1)
-    assert local_files(Table(path="s3a://bucket/t")) is None
-    assert local_files(Table(catalog="t")) is None
+    assert not local_files(Table(path="s3a://bucket/t"))
+    assert not local_files(Table(catalog="t"))
 
 
 def cut(parts: Path) -> None:

@@ -27,10 +27,11 @@ from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.opening import open_store
 from privrisk_spark.tables import csv_rows
-from privrisk_spark.tables.csv_rows import CsvDamage, collect_csv_damage, is_csv_by_tasks, read_csv_table
+from privrisk_spark.tables.csv_rows import CsvDamage, collect_csv_damage, read_csv_table
 from privrisk_spark.tables.csv_tables import write_csv
 from privrisk_spark.tables.csv_values import find_csv_records
 from privrisk_spark.tables.opening import read
+from privrisk_spark.tables.source_files import is_csv_by_tasks
 
 Row = tuple[str | None, ...]
 

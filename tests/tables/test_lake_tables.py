@@ -19,9 +19,8 @@ from privrisk_spark.errors import EngineError
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.storage.lakes.opening import open_snapshot
 from privrisk_spark.storage.lakes.snapshot import Snapshot
-from privrisk_spark.tables.lake_tables import lake_frame, lake_tasks
 from privrisk_spark.tables.opening import read
-from privrisk_spark.tables.row_groups import Wanted
+from privrisk_spark.tables.row_groups import Wanted, lake_frame, lake_tasks
 from privrisk_spark.tables.sources import files_read, scan
 
 NOON = dt.datetime(2026, 1, 1, 12, 30, 1, 5, tzinfo=dt.UTC)

@@ -6,7 +6,7 @@ from hashlib import blake2b
 import pytest
 
 from privrisk_spark.engine.batches import Batches
-from privrisk_spark.tables.repeated_ids import told_apart
+from privrisk_spark.tables.record_ids import told_apart
 
 SCHEMA = "record_id string, block binary, entity string, q0 int, q1 int"
 ROWS = [

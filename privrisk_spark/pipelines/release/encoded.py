@@ -16,9 +16,9 @@ from privrisk_spark.results.release import Check
 from privrisk_spark.runs.progress import warn_of_one_row
 from privrisk_spark.stages.counting.dense_sorted import collect_counts
 from privrisk_spark.stages.publishing import contracts
+from privrisk_spark.tables.coverage import refuse_values, write_unknown_values
 from privrisk_spark.tables.encode import dictionary_rows
 from privrisk_spark.tables.materialize import collect_materialized
-from privrisk_spark.tables.unknown_values import refuse_values, write_unknown_values
 
 
 @dataclass(frozen=True, eq=False)

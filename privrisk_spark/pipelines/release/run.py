@@ -25,7 +25,7 @@ from privrisk_spark.runs.progress import LOGGER, Progress, write_status
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
 from privrisk_spark.storage.metrics import write_metrics
-from privrisk_spark.tables.arrival import awaited, check_arrived
+from privrisk_spark.tables.completeness import awaited, check_arrived
 from privrisk_spark.tables.sources import files_only_spark_knows
 from privrisk_spark.version import __version__
 

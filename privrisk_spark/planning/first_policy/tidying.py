@@ -10,7 +10,11 @@ from typing import Any
 from privrisk_spark.planning.first_policy.columns import tidied
 from privrisk_spark.policy.values import BLANKS, NumberMarks
 from privrisk_spark.results.profile import ColumnProfile
-from privrisk_spark.storage.recognized import MISSING_WORDS
+
+_MISSING = """? ?? - -- . NA N/A #N/A NAN NULL NONE NIL UNKNOWN UNK MISSING UNBEKANNT K.A. INCONNU DESCONOCIDO
+    SCONOSCIUTO ONBEKEND DESCONHECIDO (NULL) <NA>"""
+MISSING_WORDS = frozenset(_MISSING.split())
+"""Texts that mean a missing value, in capitals."""
 
 SEXES = {
     "F": "F FEMALE WOMAN W WEIBLICH FRAU FEMME FEMENINO MUJER FEMMINA DONNA VROUW FEMININO FEMININ",

@@ -92,7 +92,7 @@ def input_rules(policy: Policy, facts: InputFacts) -> tuple[list[FactRule], dict
     """Rules of the input contract and the facts they read.
 
     Under differential privacy none: whether a run goes on must not tell about the values in the table, ids included
-    (:mod:`privrisk_spark.tables.repeated_ids`).
+    (:mod:`privrisk_spark.tables.record_ids`).
     """
     if policy.guarantee.private:
         return [], {}

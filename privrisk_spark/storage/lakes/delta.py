@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 
 from privrisk_spark.errors import EngineError, listing
 from privrisk_spark.extras import require
-from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.footers import FIELD_ID, Listed, Names, data_files, plain
 from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Places, Snapshot
 from privrisk_spark.storage.locations import Location, is_remote, locate
 from privrisk_spark.storage.opening import open_store
 from privrisk_spark.storage.store import Entry, Store
+from privrisk_spark.storage.table_files import ObjectFile
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

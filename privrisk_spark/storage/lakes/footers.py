@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.snapshot import Asked, DataFile, Places, Value, name_of
+from privrisk_spark.storage.table_files import ObjectFile
 
 __all__ = ["FIELD_ID", "Listed", "Names", "Widened", "data_files", "known", "plain"]
 

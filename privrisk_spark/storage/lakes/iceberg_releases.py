@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 
 from privrisk_spark.errors import EngineError, PrivriskError
 from privrisk_spark.extras import require
-from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes.footers import known, plain
 from privrisk_spark.storage.lakes.iceberg import place_of
 from privrisk_spark.storage.lakes.release_table import CameBetween, ReleaseTable, TableRelease, open_to_all
 from privrisk_spark.storage.locations import Location, is_remote
 from privrisk_spark.storage.opening import open_store
+from privrisk_spark.storage.table_files import ObjectFile
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

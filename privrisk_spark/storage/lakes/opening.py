@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.storage.lakes.release_table import ReleaseTable
 from privrisk_spark.storage.lakes.snapshot import Asked, Pin, Snapshot
+
+if TYPE_CHECKING:
+    from privrisk_spark.storage.lakes.release_table import ReleaseTable
 
 __all__ = ["open_snapshot", "release_table"]
 
@@ -26,10 +29,13 @@ def open_snapshot(asked: Asked, pin: Pin | None = None) -> Snapshot:
     InputError
         If the package of the format is not installed.
     """
-    from privrisk_spark.storage.lakes.delta import open_delta
+    if asked.form == "delta":
+        from privrisk_spark.storage.lakes.delta import open_delta
+
+        return open_delta(asked, pin)
     from privrisk_spark.storage.lakes.iceberg import open_iceberg
 
-    return open_delta(asked, pin) if asked.form == "delta" else open_iceberg(asked, pin)
+    return open_iceberg(asked, pin)
 
 
 def release_table(asked: Asked, date_column: str | None = None) -> ReleaseTable[Any, Any]:
@@ -41,8 +47,10 @@ def release_table(asked: Asked, date_column: str | None = None) -> ReleaseTable[
     date_column : str, optional
         Column for the date of a release, by which the table is partitioned.
     """
-    from privrisk_spark.storage.lakes.delta_releases import DeltaReleases
+    if asked.form == "delta":
+        from privrisk_spark.storage.lakes.delta_releases import DeltaReleases
+
+        return DeltaReleases(asked, date_column)
     from privrisk_spark.storage.lakes.iceberg_releases import IcebergReleases
 
-    kind = DeltaReleases if asked.form == "delta" else IcebergReleases
-    return kind(asked, date_column)
+    return IcebergReleases(asked, date_column)

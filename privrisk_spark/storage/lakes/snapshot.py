@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privrisk_spark.errors import MissingError, SchemaError
-from privrisk_spark.storage.files import ObjectFile
+from privrisk_spark.storage.table_files import ObjectFile
 
 if TYPE_CHECKING:
     import pyarrow as pa

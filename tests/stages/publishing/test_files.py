@@ -36,7 +36,7 @@ from privrisk_spark.stages.publishing.files import (
 from privrisk_spark.stages.publishing.row_order import FILE, ordered
 from privrisk_spark.tables.csv_tables import collect_csv_header
 from privrisk_spark.tables.opening import collect_hierarchies
-from privrisk_spark.tables.released import read_back
+from privrisk_spark.tables.released import Partitions, read_back
 
 PLACE = {"*": ["z", {"north": ["a b", 'q"q', {"far, away": ["c"]}]}, {"south": [{"deep": ["d"]}, " f "]}]}
 SEX = {"*": ["u", "v"]}
@@ -198,7 +198,7 @@ def test_the_same_release_has_the_same_bytes(spark, tmp_path, file_format, files
     assert all(other == written[0] for other in written[1:])
     # Read back as a consumer would: every row, every text as it was.
     place, sex = hierarchies.values()
-    found = read_back(spark, policy.output, tmp_path / "0").toArrow().to_pylist()
+    found = read_back(spark, policy.output, tmp_path / "0", Partitions(columns=tuple(COLUMNS))).toArrow().to_pylist()
     assert list(found[0]) == COLUMNS
 
     def amount(value: Any) -> str:
@@ -314,7 +314,7 @@ def test_a_released_column_may_have_any_name(spark, tmp_path):
         rows = [(0, "mine", "n", "f", "s", 2)]
         frame = spark.createDataFrame(rows, "n0 int, r0 string, r1 string, r2 string, r3 string, n_rows long")
         write(frame, policy, hierarchies, tmp_path / file_format, files=1)
-        found = read_back(spark, policy.output, tmp_path / file_format)
+        found = read_back(spark, policy.output, tmp_path / file_format, Partitions(columns=("x", *names)))
         assert found.toArrow().to_pylist() == [{"x": "a"} | dict(zip(names, rows[0][1:], strict=False))] * 2
 
 
@@ -329,7 +329,7 @@ def test_an_empty_text_is_not_a_missing_one_in_a_csv_release(spark, tmp_path):
     write(frame, policy, hierarchies, tmp_path / "data", files=1)
     text = (tmp_path / "data" / "part-00000.csv").read_text()
     assert sorted(text.splitlines()) == sorted(["x,y", 'a,""', ",", "*,z"])
-    found = read_back(spark, policy.output, tmp_path / "data").toArrow().to_pylist()
+    found = read_back(spark, policy.output, tmp_path / "data", Partitions(columns=("x", "y"))).toArrow().to_pylist()
     assert {(r["x"], r["y"] or None) for r in found} == {("a", None), (None, None), ("*", "z")}
 
 
@@ -339,7 +339,7 @@ def test_the_files_are_those_asked_for_even_when_there_are_no_rows(spark, tmp_pa
         hierarchies = collect_hierarchies(policy, None, None)  # type: ignore[arg-type]
         entries = write(spark.createDataFrame([], TUPLES), policy, hierarchies, tmp_path / file_format, files=1)
         assert [entry["name"] for entry in entries] == [f"part-00000.{file_format}"]
-        found = read_back(spark, policy.output, tmp_path / file_format)
+        found = read_back(spark, policy.output, tmp_path / file_format, Partitions(columns=tuple(COLUMNS)))
         assert found.columns == COLUMNS
         assert found.count() == 0
         if file_format == "parquet":

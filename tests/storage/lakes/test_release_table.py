@@ -25,13 +25,13 @@ from pyiceberg.table import Table as IcebergTable
 
 from benchmarks.s3_server import BUCKET
 from privrisk_spark.errors import EngineError, SchemaError
-from privrisk_spark.storage.files import ObjectFile
 from privrisk_spark.storage.lakes import release_table as waiting
 from privrisk_spark.storage.lakes.delta_releases import DeltaReleases
 from privrisk_spark.storage.lakes.iceberg_releases import IcebergReleases
 from privrisk_spark.storage.lakes.opening import open_snapshot, release_table
 from privrisk_spark.storage.lakes.release_table import ReleaseTable, TableRelease, schema_of
 from privrisk_spark.storage.lakes.snapshot import Asked, Form, Snapshot
+from privrisk_spark.storage.table_files import ObjectFile
 
 COLUMNS = {"age": pa.string(), "cost": pa.float64()}
 Tables = ReleaseTable[Any, Any]

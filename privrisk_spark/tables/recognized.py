@@ -7,24 +7,20 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
 from privrisk_spark.errors import ConfigError, Fault
-from privrisk_spark.storage.files import LineFile, LocalFile, files_below
+from privrisk_spark.planning.first_policy.tidying import MISSING_WORDS
+from privrisk_spark.storage.directories import is_there
 from privrisk_spark.storage.locations import is_remote, locate
-from privrisk_spark.storage.opening import open_remote
-from privrisk_spark.storage.table_files import files_of
+from privrisk_spark.storage.opening import open_store
+from privrisk_spark.storage.table_files import LineFile, LocalFile, files_below, files_of
 
-__all__ = ["MISSING_WORDS", "Recognized", "recognize_table"]
-
-_MISSING = """? ?? - -- . NA N/A #N/A NAN NULL NONE NIL UNKNOWN UNK MISSING UNBEKANNT K.A. INCONNU DESCONOCIDO
-    SCONOSCIUTO ONBEKEND DESCONHECIDO (NULL) <NA>"""
-MISSING_WORDS = frozenset(_MISSING.split())
-"""Texts that mean a missing value, in capitals."""
+__all__ = ["Recognized", "recognize_table"]
 
 _FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".orc": "orc",
@@ -89,7 +85,7 @@ def recognize_table(path: str, *, format: str | None = None, options: Mapping[st
     """
     place, given = Path(path), dict(options or {})
     remote = is_remote(path)
-    if not remote and not place.exists():
+    if not remote and not is_there(place):
         raise _error(f"'{place.expanduser().absolute()}' does not exist. Fix: name a file or a directory of files")
     example = next(_find_files(path), None)
     if remote and example is None:
@@ -122,17 +118,10 @@ def _find_files(path: str) -> Iterator[LineFile]:
 
 def _of_directory(path: str) -> str | None:
     """Return delta or iceberg if a directory has their logs, which are no data files."""
-    if is_remote(path):
-        names: Iterable[str] = (entry.name for entry in open_remote(locate(path, key="TABLE")).entries())
-    else:
-        logs = (Path(path, log) for log in ("_delta_log", "metadata"))
-        names = (str(file.relative_to(path)) for log in logs for file in log.glob("*"))
-    for name in names:
-        if name.startswith("_delta_log/"):
-            return "delta"
-        if name.startswith("metadata/") and name.endswith(".metadata.json"):
-            return "iceberg"
-    return None
+    store = open_store(locate(path, key="TABLE"))
+    if next(store.entries("_delta_log"), None) is not None:
+        return "delta"
+    return "iceberg" if any(one.name.endswith(".metadata.json") for one in store.entries("metadata")) else None
 
 
 def _by_name(place: Path) -> str | None:

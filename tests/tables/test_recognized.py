@@ -17,7 +17,7 @@ from benchmarks.s3_server import BUCKET
 from privrisk_spark.errors import ConfigError
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.opening import open_store
-from privrisk_spark.storage.recognized import Recognized, recognize_table
+from privrisk_spark.tables.recognized import Recognized, recognize_table
 
 CSV: dict[str, dict[str, Any]] = {
     "a;b\n1;2,5\n": {"sep": ";", "header": True},

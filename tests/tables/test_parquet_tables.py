@@ -18,7 +18,7 @@ from privrisk_spark.errors import SchemaError
 from privrisk_spark.policy.policy import Table
 from privrisk_spark.storage.locations import locate
 from privrisk_spark.storage.opening import open_store
-from privrisk_spark.tables.object_tables import object_frame
+from privrisk_spark.tables.parquet_tables import object_frame
 from privrisk_spark.tables.row_groups import Wanted
 from privrisk_spark.tables.sources import files_read, scan
 

@@ -1,11 +1,10 @@
-"""Parquet tables that tasks read themselves: in object stores, and on this machine what an engine's reader misreads.
-
-Spark is told of the rows as of any others; what a stage takes of a table's columns is read by ranges of the files.
-"""
+"""Parquet tables as frames: read by Spark, or by tasks in object stores and if an engine's reader misreads them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,12 +14,21 @@ from pyspark.sql.pandas.types import from_arrow_type
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.errors import Fault, SchemaError
 from privrisk_spark.policy.dictionaries import Table
-from privrisk_spark.storage.files import LineFile, LocalFile
-from privrisk_spark.tables.object_files import in_object_store, named_columns, object_files, object_partitions
+from privrisk_spark.storage.directories import is_directory
+from privrisk_spark.storage.table_files import LineFile, LocalFile, files_of
 from privrisk_spark.tables.parquet_types import Footer, Unreadable, read_footer
-from privrisk_spark.tables.row_groups import ROWS_PER_TASK, WHOLE_ROWS, Wanted, batches_of, pieces_of, together
-from privrisk_spark.tables.source_files import is_read_by_tasks, local_line_files, merges_schemas
-from privrisk_spark.tables.sources import plain_frame
+from privrisk_spark.tables.partitions import named_columns, object_partitions, partition_texts
+from privrisk_spark.tables.row_groups import ALIKE, ROWS_PER_TASK, WHOLE_ROWS, Wanted, batches_of, pieces_of, together
+from privrisk_spark.tables.source_files import (
+    in_object_store,
+    is_read_by_tasks,
+    local_files,
+    merges_schemas,
+    object_files,
+    path_for_spark,
+)
+
+__all__ = ["files_frame", "object_frame", "parquet_frame", "plain_frame"]
 
 
 def parquet_frame(spark: SparkSession, table: Table, *, key: str, used: Collection[str] | None) -> DataFrame | None:
@@ -41,7 +49,7 @@ def parquet_frame(spark: SparkSession, table: Table, *, key: str, used: Collecti
     """
     if in_object_store(table):
         return object_frame(spark, table, key=key, used=used)
-    frame, files = plain_frame(spark, table), local_line_files(table)
+    frame, files = plain_frame(spark, table), local_files(table)
     if frame is not None or not files or not (is_embedded(spark) or is_read_by_tasks(table, files)):
         return frame
     return files_frame(spark, files, key=key, used=used, merged=merges_schemas(table))
@@ -161,4 +169,48 @@ def _describe(name: str, of: Unreadable) -> str:
     return f"column {name!r} is of type {of.kind}, which cannot be read. Fix: {of.fix}, or drop the column"
 
 
-__all__ = ["files_frame", "object_frame", "parquet_frame"]
+def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
+    """Open Parquet files with the schema their footers agree on, which Spark would infer by a job of its own.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    table : Table
+
+    Returns
+    -------
+    DataFrame or None
+        None if it is not sure that Spark would infer the same of the same files, as when the path means another file
+        system to it.
+    """
+    if table.catalog is not None or table.format != "parquet" or table.options or table.path is None:
+        return None
+    path = Path(table.path).absolute()
+    files = list(files_of(path))
+    inside = is_directory(path)
+    partitions = [partition_texts(file.relative_to(path).as_posix()) for file in files] if inside else [{}]
+    columns = {name.casefold() for of_file in partitions for name in of_file or ()}
+    if is_embedded(spark) and (columns or path_for_spark(spark, table) != table.path):
+        return None  # it adds no such columns to a schema, and takes no escaped path
+    if any(of_file is None or list(of_file) != list(partitions[0] or ()) for of_file in partitions):
+        return None
+    kinds = {arrow: kind for kind, types in ALIKE.items() for arrow in types}
+    schemas, written = [], set()
+    for file in files:
+        try:
+            footer = read_footer(str(file))
+        except (pa.ArrowException, OSError):
+            return None
+        fields = footer.written
+        plain = not (footer.by_spark or footer.unusual or (footer.retyped and is_embedded(spark)))
+        if not plain or any(field.type not in kinds or field.name.casefold() in columns for field in fields):
+            return None
+        schemas.append(T.StructType([T.StructField(field.name, kinds[field.type]()) for field in fields]))
+        written.add(tuple(fields.types))
+    if len(written) > 1 and is_embedded(spark):
+        return None  # it does not read texts with offsets of 32 and of 64 bits as one column
+    if not schemas or any(schema != schemas[0] for schema in schemas):
+        return None
+    frame = spark.read.schema(schemas[0]).parquet(path_for_spark(spark, table))
+    found = {unquote(urlparse(uri).path) for uri in frame.inputFiles() if urlparse(uri).scheme == "file"}
+    return frame if found == {str(file) for file in files} else None
