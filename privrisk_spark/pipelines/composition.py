@@ -19,6 +19,7 @@ from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import ConfigError, Fault, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.json_values import as_json
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import EarlierRelease, earlier_releases, refuse_differences, refuse_disks
@@ -159,7 +160,7 @@ def compose(
                 risen=risen,
             )
             stage.sentence = "Put together what every release has disclosed of each record."
-        place.put_json("composition.json", result.to_dict())
+        place.put_json("composition.json", as_json(result))
         place.put_json("measures.json", result.measures())
         place.put_text("composition.html", render_composition(result))
         write_status(place.status, run_id, phase="composed", code=0, message=f"composition in {place}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -144,10 +144,6 @@ class TradeOffFacts:
     fits_after: FitFacts
     parts: tuple[PartPoint, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes; numbers may be infinite."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class RowPair:
@@ -202,12 +198,10 @@ class Evidence:
     riskiest: tuple[RiskyClass, ...] = ()
     trade_off: TradeOffFacts | None = None
 
+    json_keys: ClassVar = ("trade_off",)
+
     @property
     def fictitious(self) -> bool:
         """Whether nothing of it comes from records."""
         real = any(pair.risk_before is not None or pair.risk_after is not None for pair in self.pairs)
         return not (real or self.riskiest or self.trade_off)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what a program may read of it: figures, and no rows."""
-        return {"trade_off": None if self.trade_off is None else self.trade_off.to_dict()}

@@ -20,11 +20,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privrisk_spark.json_values import as_json
 from privrisk_spark.reporting import release_charts as charts
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.reporting.report import render
 from privrisk_spark.results.headline import Compared, Headline
-from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.release import AttributeLevels, Check, Guarantee, Histogram, Report, StageRecord, Summary
 from privrisk_spark.results.trade_off import (
     AnonymousPoint,
@@ -437,7 +437,7 @@ def test_failed_checks_are_words_too(vault: str):
 
 @pytest.mark.parametrize("report", [VAULT, DP])
 def test_to_dict_is_json_without_loss_of_infinity(report: Report):
-    text = json.dumps(report.to_dict(), allow_nan=False)
+    text = json.dumps(as_json(report), allow_nan=False)
     found = json.loads(text)
     assert found["guarantee"]["kind"] == report.guarantee.kind
     assert list(found) == list(report.__dataclass_fields__)
@@ -461,7 +461,7 @@ def test_json_safe_takes_what_parameters_hold():
         "g": math.nan,
         "h": Summary(1, 2, 3),
     }
-    assert json_safe(value) == {
+    assert as_json(value) == {
         "a": 3,
         "b": 0.5,
         "c": "0.10",
@@ -473,7 +473,7 @@ def test_json_safe_takes_what_parameters_hold():
         "h": {"mean": 1, "max": 2, "min": 3},
     }
     with pytest.raises(TypeError, match="cannot hold a object"):
-        json_safe(object())
+        as_json(object())
 
 
 @pytest.mark.parametrize(

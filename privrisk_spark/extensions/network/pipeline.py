@@ -61,6 +61,7 @@ from privrisk_spark.extensions.network.stages.profiles import store_trees
 from privrisk_spark.extensions.network.stages.user_pairs import StoredPairs, collect_buckets, collect_pieces, columns_of
 from privrisk_spark.extensions.network.stages.users import StoredUsers, collect_users
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.json_values import as_json
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.places import check_private_place, refuse_input
 from privrisk_spark.policy.policy import Policy
@@ -372,6 +373,6 @@ def write(run: Run, opened: Opened, decided: DecidedSlices, result: SharingResul
         run.place.put_directory(decisions, "decisions")
         run.place.put_json("summary.json", result.summary() | {"seconds": dict(run.progress.seconds)})
         run.place.put_json("measures.json", result.measures())
-        run.place.put_json("sharing.json", result.to_dict())
+        run.place.put_json("sharing.json", as_json(result))
         run.place.put_text("report.html", render_sharing(result))
         stage.sentence = "Wrote decisions, figures and the report."

@@ -19,6 +19,7 @@ from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import RefusedError, SchemaError
 from privrisk_spark.extras import require
+from privrisk_spark.json_values import as_json
 from privrisk_spark.pipelines.assess.counted import Counted, Encoded, count_subjects
 from privrisk_spark.pipelines.assess.masked import MaskedRelease, measure_masked, open_masked, predicts_values
 from privrisk_spark.pipelines.assess.measured import (
@@ -298,5 +299,5 @@ def write(run: Run, result: Assessment) -> None:
     for name in RECORDS.values():
         run.place.put_directory(run.scratch.path / name, name)
     run.place.put_json("measures.json", result.measures())
-    run.place.put_json("assessment.json", result.to_dict())
+    run.place.put_json("assessment.json", as_json(result))
     run.place.put_text("report.html", render_assessment(result))

@@ -16,7 +16,7 @@ from privrisk_spark.kernels.numeric.information import entropy_bits
 from privrisk_spark.kernels.numeric.naming import determined_columns, find_naming_columns
 from privrisk_spark.planning.first_policy.patterns import patterns_of, shape_of
 from privrisk_spark.policy.values import BLANKS
-from privrisk_spark.results.profile import ColumnProfile, ColumnSet, ColumnValues, Kind, Naming, ShareOf
+from privrisk_spark.results.profile import ColumnProfile, ColumnSet, ColumnValues, Kind, Naming
 
 SAMPLED_ROWS = 50_000
 """Rows of the sample; a smaller table is its own sample."""
@@ -102,9 +102,7 @@ def column_profile(
         lengths=None
         if figures.get("shortest") is None
         else (figures["shortest"], figures["longest"], round(figures["length"], 2)),
-        shapes=tuple(
-            ShareOf(shape, n / len(looked_at)) for shape, n in _ordered(shapes)[:_SHOWN_SHAPES] if n >= max(least, 5)
-        ),
+        shapes={shape: n / len(looked_at) for shape, n in _ordered(shapes)[:_SHOWN_SHAPES] if n >= max(least, 5)},
         patterns=patterns,
         information=entropy_bits(np.array([*of_values.values(), absent], dtype=np.int64)),
         variants=len(of_values) - len({tidied(value) for value in of_values}),
@@ -127,7 +125,7 @@ def tidied(value: str) -> str:
     return " ".join(value.strip(BLANKS).upper().split())
 
 
-def _held(kind: str, figures: Mapping[str, Any], there: int, patterns: Sequence[ShareOf]) -> Kind:
+def _held(kind: str, figures: Mapping[str, Any], there: int, share: Mapping[str, float]) -> Kind:
     """What a column holds: texts that are all numbers are numbers, unless zeros stand before them, as in codes."""
     if kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal"):
         return "number"
@@ -136,7 +134,6 @@ def _held(kind: str, figures: Mapping[str, Any], there: int, patterns: Sequence[
         return by_type[kind]
     if "distinct" not in figures:
         return "other"
-    share = {found.name: found.share for found in patterns}
     if share.get("iso_date", 0) > 0.98:
         return "date"
     if share.get("iso_time", 0) + share.get("iso_date", 0) > 0.98:

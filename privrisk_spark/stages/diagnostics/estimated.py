@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +84,12 @@ class DictionaryOrder:
     coarser: int
     of_attribute: dict[str, int]
     fewer_people: int = 0
+
+    json_keys: ClassVar = (
+        "holds", "estimate_rows", "true_rows", "estimate_null_ids", "true_null_ids", "estimate_duplicate_ids",
+        "true_duplicate_ids", "unmatched", "ambiguous", "not_more_general", "coarser", "of_attribute",
+        "fewer_people",
+    )  # fmt: skip
 
     @property
     def holds(self) -> bool:
@@ -319,8 +325,8 @@ def measure_tightness(
             ratio = looseness(estimated, evaluated.risk[member])
             times = _records(table)
             facts = {
-                "estimated": Moments.of(estimated, times).to_dict(),
-                "true": Moments.of(evaluated.risk[member], times).to_dict(),
+                "estimated": Moments.of(estimated, times),
+                "true": Moments.of(evaluated.risk[member], times),
                 "greatest": float(ratio.max()),
                 "broken": int(times[ratio < 1 - TOLERANCE].sum()),
                 "absent": int(times[evaluated.absent[member]].sum()),

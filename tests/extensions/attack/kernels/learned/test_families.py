@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,9 +16,9 @@ from privrisk_spark.extensions.attack.kernels.learned.aggregates import (
     WeightedMean,
 )
 from privrisk_spark.extensions.attack.kernels.learned.choquet import ChoquetIntegral
-from privrisk_spark.extensions.attack.kernels.learned.families import KINDS, BilinearFamily, Kind, family_of
+from privrisk_spark.extensions.attack.kernels.learned.families import BilinearFamily, Kind, family_of
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", get_args(Kind))
 
 
 def parameters_of(one: Aggregate) -> np.ndarray:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import naive_learned
 import numpy as np
@@ -19,7 +19,7 @@ from privrisk_spark.extensions.attack.kernels.learned.aggregates import (
     WeightedMean,
 )
 from privrisk_spark.extensions.attack.kernels.learned.choquet import ChoquetIntegral
-from privrisk_spark.extensions.attack.kernels.learned.families import KINDS, Kind
+from privrisk_spark.extensions.attack.kernels.learned.families import Kind
 from privrisk_spark.extensions.attack.kernels.learned.searched import ComparedFile, searched_by
 from privrisk_spark.extensions.attack.kernels.nearest import SearchedFile
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
@@ -31,7 +31,7 @@ SOME: dict[Kind, Aggregate] = {
     "choquet": ChoquetIntegral(np.array([0, 0.2, 0.3, 0.9, 0.1, 0.2, 0.4, 1.0])),
 }
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", get_args(Kind))
 
 
 def vectors(file: SearchedFile, known: np.ndarray) -> list[list[list[float]]]:

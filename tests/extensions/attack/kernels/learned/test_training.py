@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,12 +12,12 @@ from strategies import aggregates
 
 from privrisk_spark.errors import InputError
 from privrisk_spark.extensions.attack.kernels.learned import searched
-from privrisk_spark.extensions.attack.kernels.learned.families import KINDS, Kind, family_of
+from privrisk_spark.extensions.attack.kernels.learned.families import Kind, family_of
 from privrisk_spark.extensions.attack.kernels.learned.training import KnownRecords, Training, found_by
 from privrisk_spark.extensions.attack.kernels.nearest import SearchedFile
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", get_args(Kind))
 
 
 @st.composite
