@@ -84,7 +84,7 @@ def as_json(value: object) -> Any:
         return [as_json(item) for item in value]
     if isinstance(value, (np.ndarray, np.bool_)):
         return as_json(value.tolist())
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         kind: Any = type(value)
         return {key: as_json(read(value)) for key, read in _keys(kind)}
     raise TypeError(f"a result cannot hold a {type(value).__name__}")

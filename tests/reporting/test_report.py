@@ -8,8 +8,6 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from decimal import Decimal
-from fractions import Fraction
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -447,33 +445,6 @@ def test_to_dict_is_json_without_loss_of_infinity(report: Report):
         assert found["evidence"]["trade_off"]["recodings"][0] == {"levels": [0, 0], "risk": "Infinity", "utility": 20.0}
         assert "39" not in json.dumps(found["evidence"]), "rows are for the page alone"
         assert found["stages"][0]["seconds"] == 14.802
-
-
-def test_json_safe_takes_what_parameters_hold():
-    value = {
-        "a": np.int64(3),
-        "b": np.float32(0.5),
-        "c": Decimal("0.10"),
-        "d": Fraction(1, 3),
-        "e": {2, 1},
-        3: (True, None),
-        "f": -math.inf,
-        "g": math.nan,
-        "h": Summary(1, 2, 3),
-    }
-    assert as_json(value) == {
-        "a": 3,
-        "b": 0.5,
-        "c": "0.10",
-        "d": "1/3",
-        "e": [1, 2],
-        "3": [True, None],
-        "f": "-Infinity",
-        "g": "NaN",
-        "h": {"mean": 1, "max": 2, "min": 3},
-    }
-    with pytest.raises(TypeError, match="cannot hold a object"):
-        as_json(object())
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -167,7 +167,7 @@ def measure_dictionary_order(
 
     parts = _collect_facts(Batches.of_frame(of_id).then(step, PARTS))
     total = {name: sum(part[name] for part in parts) for name in (parts[0] if parts else {})}
-    whole = {name: total.get(name, 0) for name in DictionaryOrder.__dataclass_fields__ if name != "of_attribute"}
+    whole = {one.name: total.get(one.name, 0) for one in fields(DictionaryOrder) if one.name != "of_attribute"}
     return DictionaryOrder(**whole, of_attribute={name: total.get(f"a{i}", 0) for i, name in enumerate(hierarchies)})
 
 
