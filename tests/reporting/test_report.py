@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privrisk_spark.json_values import as_json
+from privrisk_spark.kernels.search.trade_off import AtFloor, Fits
 from privrisk_spark.reporting import release_charts as charts
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.reporting.report import render
@@ -27,8 +28,6 @@ from privrisk_spark.results.release import AttributeLevels, Check, Guarantee, Hi
 from privrisk_spark.results.trade_off import (
     AnonymousPoint,
     Evidence,
-    FitFacts,
-    FloorPoint,
     PartPoint,
     RecodingPoint,
     RiskyClass,
@@ -52,13 +51,13 @@ TRADE_OFF = TradeOffFacts(
         RecodingPoint((3, 1), 0.0, 0.0),
     ),
     frontier=(4, 3, 1),
-    floors=(FloorPoint(0.0, 0.0, 0.0, 0, (3.0, 1.0)), FloorPoint(8.0, 0.02, 8.5, 2, (1.25, 1.0))),
+    floors=(AtFloor(0.0, 0.0, 0.0, 0, (3.0, 1.0)), AtFloor(8.0, 0.02, 8.5, 2, (1.25, 1.0))),
     anonymous=(AnonymousPoint(5, (1, 1), 0.025, 8.75, 2),),
     suppressed_at_most=0.05,
     risk=0.021,
     utility=8.25,
-    fits_before=FitFacts(1, 1.0, 30),
-    fits_after=FitFacts(7, 61.5, 0),
+    fits_before=Fits(1, 1.0, 30),
+    fits_after=Fits(7, 61.5, 0),
     parts=(PartPoint(1.0, 0.75, 0.0125), PartPoint(0.1, 0.875, 0.125)),
 )
 VAULT = Report(

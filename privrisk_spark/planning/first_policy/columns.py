@@ -208,7 +208,7 @@ def naming_columns(
     wanted = [places[name] for name in dict.fromkeys([*asked, *alone]) if name in places]
     single = find_naming_columns(table, wanted, range(len(names)))
     every = list(codes)
-    found = {every[one.column]: Naming((every[one.determines[0]], every[one.determines[1]])) for one in single}
+    found = {every[column]: Naming((every[one], every[other])) for column, (one, other) in single.items()}
     table = table[:, : len(names)]
     able = (name for name in asked if name not in found and _may_be_part(codes[name], sample[name]))
     parts = list(islice(able, _PAIRED))
@@ -219,7 +219,7 @@ def naming_columns(
         both = np.where((codes[one] < 0) | (codes[other] < 0), -1, codes[one] * len(codes[one]) + codes[other])
         pair = find_naming_columns(np.stack([both, *[codes[name] for name in rest]]).T, [0])
         if pair:
-            determined = (rest[pair[0].determines[0] - 1], rest[pair[0].determines[1] - 1])
+            determined = (rest[pair[0][0] - 1], rest[pair[0][1] - 1])
             found.setdefault(one, Naming(determined, other))
             found.setdefault(other, Naming(determined, one))
     return found
