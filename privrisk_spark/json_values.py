@@ -32,7 +32,7 @@ class JsonDocument:
     """A dataclass whose document is for users, too."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe.
+        """Return everything as JSON can hold it; exact amounts are text.
 
         Returns
         -------
