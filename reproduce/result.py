@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.json_values import as_json
 from privrisk_spark.results.plots import Plot
 
 POINT = ("experiment", "data", "panel", "series", "x_is", "x", "y_is", "y", "measured")
@@ -184,7 +184,7 @@ class ExperimentResult:
                 for series in panel.series:
                     for x, y in zip(series.x, series.y, strict=True):
                         name = (plot.key, plot.data, panel.title, series.name)
-                        yield (*name, panel.x_label, json_safe(x), panel.y_label, json_safe(y), measured)
+                        yield (*name, panel.x_label, as_json(x), panel.y_label, as_json(y), measured)
 
     def to_csv(self) -> str:
         """Return one line per drawn point, for the CSV file."""
@@ -260,4 +260,4 @@ def plain(value: object) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, float) and not np.isfinite(value):
         return None
-    return json_safe(value)
+    return as_json(value)

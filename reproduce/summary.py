@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 from privrisk_spark.errors import InternalError
+from privrisk_spark.json_values import JsonDocument
 
 Word = Literal["holds", "in part", "does not hold", "not decided"]
 
@@ -134,7 +135,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Collection:
+class Collection(JsonDocument):
     """All of them.
 
     Attributes
@@ -153,6 +154,10 @@ class Collection:
     parts: tuple[Part, ...]
     left_out: tuple[LeftOut, ...]
 
+    json_keys: ClassVar = (
+        "date:created", "version", "quick", "experiments:parts", "not_run_again:left_out",
+    )  # fmt: skip
+
     @property
     def private(self) -> bool:
         """Whether anything tells of a table of the user."""
@@ -164,13 +169,3 @@ class Collection:
         return tuple(
             (part, one) for part in self.parts for one in part.claims if one.word in ("does not hold", "in part")
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe."""
-        return {
-            "date": self.created,
-            "version": self.version,
-            "quick": self.quick,
-            "experiments": [asdict(part) for part in self.parts],
-            "not_run_again": [asdict(one) for one in self.left_out],
-        }

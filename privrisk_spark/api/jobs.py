@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from privrisk_spark.api.policies import PolicyLike, as_policy, settle_run, with_frame
 from privrisk_spark.api.workspace import Closeable, check_reach, directory_for
+from privrisk_spark.json_values import as_json
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.results.page import Page
 from privrisk_spark.storage.temporary import PrivateDirectory
@@ -38,7 +39,7 @@ class JobResult(Closeable):
         -------
         dict
         """
-        found: dict[str, Any] = self.result.to_dict()
+        found: dict[str, Any] = as_json(self.result)
         return found
 
     def _repr_html_(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +27,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from privrisk_spark.engine.embedded import runs_here, take_turns
 from privrisk_spark.engine.failures import carried
+from privrisk_spark.json_values import as_json
 from privrisk_spark.storage.directories import make
 from privrisk_spark.storage.part_files import mapped_arrow, writing_arrow
 from privrisk_spark.storage.parts import LocalParts, ObjectParts, PartDirectory
@@ -293,9 +294,10 @@ def materialized(spark: SparkSession, directory: PartDirectory, names: Sequence[
     return Batches.of_parts(spark, names, read, schema)
 
 
-def report(name: str, facts: Mapping[str, Any]) -> pa.Table:
-    """The one row a step yields for a part it wrote."""
-    return pa.table({"name": pa.array([name], pa.string()), "facts": pa.array([json.dumps(facts)], pa.string())})
+def report(name: str, facts: object) -> pa.Table:
+    """Return the row a step yields for a part it wrote: facts, such as a tally, or a mapping to tallies and numbers."""
+    text = json.dumps(facts, default=as_json)
+    return pa.table({"name": pa.array([name], pa.string()), "facts": pa.array([text], pa.string())})
 
 
 def written(rows: Batches, directory: PartDirectory, *, form: Literal["arrow", "parquet"] = "arrow") -> Batches:

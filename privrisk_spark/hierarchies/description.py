@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.json_values import JsonDocument
 
 MOST_EXAMPLES = 3
 
@@ -37,9 +38,13 @@ class Level:
     most: int
     examples: tuple[str, ...]
 
+    json_keys: ClassVar = (
+        "level:number", "name", "nodes", "fewest_values:fewest", "most_values:most", "examples",
+    )  # fmt: skip
+
 
 @dataclass(frozen=True)
-class Description:
+class Description(JsonDocument):
     """What there is to see of a hierarchy.
 
     Attributes
@@ -64,27 +69,9 @@ class Description:
     depths: Mapping[int, int]
     repeated: Mapping[str, tuple[int, ...]]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {
-            "attribute": self.attribute,
-            "leaves": self.leaves,
-            "height": self.height,
-            "public": self.public,
-            "levels": [
-                {
-                    "level": one.number,
-                    "name": one.name,
-                    "nodes": one.nodes,
-                    "fewest_values": one.fewest,
-                    "most_values": one.most,
-                    "examples": list(one.examples),
-                }
-                for one in self.levels
-            ],
-            "depths": {str(depth): values for depth, values in self.depths.items()},
-            "repeated_labels": {label: list(levels) for label, levels in self.repeated.items()},
-        }
+    json_keys: ClassVar = (
+        "attribute", "leaves", "height", "public", "levels", "depths", "repeated_labels:repeated",
+    )  # fmt: skip
 
 
 def describe(hierarchy: Hierarchy, *, values: bool = False) -> Description:

@@ -26,6 +26,7 @@ from privrisk_spark.engine.labels import labels
 from privrisk_spark.engine.shared import scratch_of
 from privrisk_spark.errors import ConfigError, Fault, InputError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.json_values import as_json
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.planning.audit import Profile, audit_profile
 from privrisk_spark.planning.audit_experiments import Experiment
@@ -172,7 +173,7 @@ def audit(
         )
         with progress.stage("write") as stage:
             place.put_text("audit.html", render_audit(result))
-            place.put_json("audit.json", result.to_dict())
+            place.put_json("audit.json", as_json(result))
             stage.sentence = "Wrote data and page."
         message = "passed" if result.passed else "flagged: " + ", ".join(result.parts)
         write_status(place.status, run_id, phase="written", code=0 if result.passed else 1, message=message)

@@ -17,6 +17,7 @@ from privrisk_spark.engine.counts import StoredAttacker, StoredCounts
 from privrisk_spark.engine.decided import WeightColumns
 from privrisk_spark.errors import ConfigError, Fault, SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.json_values import as_json
 from privrisk_spark.pipelines.opening import Sources, open_hierarchies, open_sources
 from privrisk_spark.pipelines.run import ResultRun, start_run
 from privrisk_spark.planning.dictionaries import axes
@@ -128,7 +129,7 @@ def compose(
                 risen=risen,
             )
             stage.sentence = "Put together what every release has disclosed of each record."
-        place.put_json("composition.json", result.to_dict())
+        place.put_json("composition.json", as_json(result))
         place.put_json("measures.json", result.measures())
         place.put_text("composition.html", render_composition(result))
         write_status(place.status, run_id, phase="composed", code=0, message=f"composition in {place}")

@@ -26,6 +26,7 @@ from privrisk_spark.engine.value_codes import ids_are_numbers
 from privrisk_spark.engine.vectors import vectors_of_table
 from privrisk_spark.errors import SchemaError
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.json_values import as_json
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.estimated import nested_counts
 from privrisk_spark.kernels.disclosure.utility import UNITS
@@ -344,5 +345,5 @@ def write(run: ResultRun, result: CurveResult) -> None:
     with run.progress.stage("write") as stage:
         run.place.put_text("curves.html", render_curves(result))
         run.place.put_text("curves.csv", result.to_csv())
-        run.place.put_json("curves.json", result.to_dict())
+        run.place.put_json("curves.json", as_json(result))
         stage.sentence = "Wrote data and plots."

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.engine.value_codes import ValueCodes
 from privrisk_spark.errors import Fault, SchemaError, listing, nearest
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.json_values import JsonDocument
 from privrisk_spark.planning.lakes import pin_tables
 from privrisk_spark.planning.readings import readings_of
 from privrisk_spark.policy.policy import Policy
@@ -24,7 +25,7 @@ MOST_VALUES = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Checked:
+class Checked(JsonDocument):
     """A hierarchy, and the table's column beside it.
 
     Attributes
@@ -42,22 +43,20 @@ class Checked:
     suppressed: bool
     values: tuple[tuple[str, int], ...] = ()
 
+    json_keys: ClassVar = (
+        "passed", "rows:coverage.rows", "missing:coverage.missing", "outside_rows:coverage.outside_rows",
+        "outside_values:coverage.outside_values", "values:rows_of_values",
+    )  # fmt: skip
+
+    @property
+    def rows_of_values(self) -> list[dict[str, str | int]]:
+        """The values outside and their rows, by name."""
+        return [{"value": value, "rows": rows} for value, rows in self.values]
+
     @property
     def passed(self) -> bool:
         """Whether a run would accept the column's values."""
         return self.suppressed or not self.coverage.outside_rows
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what was found as JSON."""
-        found = self.coverage
-        return {
-            "passed": self.passed,
-            "rows": found.rows,
-            "missing": found.missing,
-            "outside_rows": found.outside_rows,
-            "outside_values": found.outside_values,
-            "values": [{"value": value, "rows": rows} for value, rows in self.values],
-        }
 
 
 def open_hierarchies(

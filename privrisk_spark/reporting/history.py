@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from privrisk_spark.claims import Status
+from privrisk_spark.json_values import as_json
 from privrisk_spark.planning.history import EarlierRelease
 from privrisk_spark.results.facts import DecisionFacts
 from privrisk_spark.results.release import Section
@@ -90,9 +91,9 @@ def history_section(measured: DecisionFacts, earlier: Sequence[EarlierRelease], 
             "changed": found.changed,
             "raised": found.raised,
             "beyond": found.beyond,
-            "risk_alone": found.alone.to_dict(),
-            "risk_of_history": found.out.to_dict(),
-            "risk_composed": measured.risk_after.to_dict(),
-            "histogram_alone": found.histogram.to_dict(),
+            "risk_alone": as_json(found.alone),
+            "risk_of_history": as_json(found.out),
+            "risk_composed": as_json(measured.risk_after),
+            "histogram_alone": as_json(found.histogram),
         },
     )

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.json_values import as_json
 from privrisk_spark.kernels.disclosure.utility import UNITS
 from privrisk_spark.planning.readings import declared_readings
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.models.texts import texts_of
 from privrisk_spark.reporting.release_reports import RunRecord
 from privrisk_spark.results.facts import ReleaseFacts
-from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.release import Report
 from privrisk_spark.version import __version__
 
@@ -38,23 +38,23 @@ def summary(
     return {
         "run_id": report.run_id,
         "rows": report.facts["records"],
-        "risk_before": report.risk_before.to_dict() if report.risk_before else None,
-        "risk_after": report.risk_after.to_dict() if report.risk_after else None,
+        "risk_before": as_json(report.risk_before),
+        "risk_after": as_json(report.risk_after),
         "risk_model": policy.risk.model,
-        "identified_before": report.identified_before.to_dict() if report.identified_before else None,
-        "identified_after": report.identified_after.to_dict() if report.identified_after else None,
+        "identified_before": as_json(report.identified_before),
+        "identified_after": as_json(report.identified_after),
         "risk_basis": texts_of(report.guarantee.kind).risk_basis,
-        "utility": report.utility.to_dict() if report.utility else None,
+        "utility": as_json(report.utility),
         "utility_unit": UNITS[policy.utility.measure],
         "plan": plan,
         "seconds": dict(seconds),
-        "guarantee": report.guarantee.to_dict(),
+        "guarantee": as_json(report.guarantee),
         "facts": dict(report.facts),
-        "levels": [level.to_dict() for level in report.levels],
-        "linkage": report.linkage.to_dict() if report.linkage else None,
-        "compared": [one.to_dict() for one in report.compared],
-        "trade_off": json_safe(report.evidence.trade_off),
-        **{section.name: json_safe(section.figures) for section in report.sections},
+        "levels": as_json(report.levels),
+        "linkage": as_json(report.linkage),
+        "compared": as_json(report.compared),
+        "trade_off": as_json(report.evidence.trade_off),
+        **{section.name: as_json(section.figures) for section in report.sections},
         "input": dict(read),
         "snapshot": snapshot,
         "policy_digest": policy.digest(),
@@ -95,7 +95,7 @@ def manifest(
         "date": run.date,
         "version": __version__,
         "policy_digest": run.policy.digest(),
-        "guarantee": run.guarantee.to_dict(),
+        "guarantee": as_json(run.guarantee),
         "columns": data_dictionary(run.policy, run.hierarchies),
         "rows": released.rows,
         "tuples": released.classes,
@@ -110,7 +110,7 @@ def manifest(
             ),
             "files": [dict(entry) for entry in files],
         },
-        "checks": [check.to_dict() for check in report.checks],
+        "checks": as_json(report.checks),
         **({"read": read} if read else {}),
         **more,
     }

@@ -9,9 +9,9 @@ import jinja2
 from markupsafe import Markup
 
 from privrisk_spark.extras import is_installed
+from privrisk_spark.json_values import as_json
 from privrisk_spark.reporting.glossary import words_of
 from privrisk_spark.reporting.numbers import short_number
-from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.plots import Plot
 
 
@@ -104,7 +104,7 @@ def _shown(value: object) -> str:
         return "none"
     if isinstance(value, (int, float)):
         return short_number(value)
-    value = json_safe(value)
+    value = as_json(value)
     if isinstance(value, dict):
         inside = {key: f"({_shown(item)})" if isinstance(item, dict) else _shown(item) for key, item in value.items()}
         return ", ".join(f"{key}: {item}" for key, item in inside.items())

@@ -92,7 +92,7 @@ def _about(column: ColumnProfile) -> list[tuple[str, str]]:
     if column.variants:
         found.append(("differ by case or blanks alone", f"{column.variants:,}"))
     if column.shapes:
-        found.append(("shapes", ", ".join(f"{one.name} {percent(one.share)}" for one in column.shapes)))
+        found.append(("shapes", ", ".join(f"{shape} {percent(share)}" for shape, share in column.shapes.items())))
     return found
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from privrisk_spark.claims import Status
-from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.json_values import as_json
 from privrisk_spark.results.measures import Measure, read_measures
 from privrisk_spark.results.page import html_table
 from privrisk_spark.results.plots import Plot
@@ -36,6 +36,8 @@ class Measured:
     value: float | int | None
     parameters: Mapping[str, object] = field(default_factory=dict)
 
+    json_keys: ClassVar = ("name", "value", "unit:measure.unit", "parameters", "status")
+
     @property
     def measure(self) -> Measure:
         """What it means."""
@@ -45,14 +47,6 @@ class Measured:
     def status(self) -> Status:
         """How sure it is."""
         return self.measure.status
-
-    def to_dict(self) -> dict[str, Any]:
-        """One line of ``measures.json``."""
-        found = {"name": self.name, "value": self.value, "unit": self.measure.unit}
-        return {key: json_safe(value) for key, value in found.items()} | {
-            "parameters": json_safe(self.parameters),
-            "status": self.status,
-        }
 
 
 @dataclass(frozen=True)
@@ -75,11 +69,6 @@ class WorstClass:
     value: float | int
     records: int
     parameters: Mapping[str, object] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
-        named = {"name": self.name, "labels": self.labels, "value": self.value, "records": self.records}
-        return {key: json_safe(value) for key, value in (named | {"parameters": self.parameters}).items()}
 
 
 @dataclass(frozen=True)
@@ -104,17 +93,13 @@ class Verdict:
     observed: float | int | None
     parameters: Mapping[str, object] = field(default_factory=dict)
 
+    json_keys: ClassVar = ("name", "rule", "bound", "passed", "observed", "parameters")
+
     @property
     def rule(self) -> str:
         """What was asked, in words."""
         side = "at least" if read_measures()[self.name].safe == "high" else "at most"
         return f"{read_measures()[self.name].title} {side} {self.bound:g}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
-        named = {"name": self.name, "rule": self.rule, "bound": self.bound, "passed": self.passed}
-        named |= {"observed": self.observed, "parameters": self.parameters}
-        return {key: json_safe(value) for key, value in named.items()}
 
 
 @dataclass(frozen=True)
@@ -183,10 +168,6 @@ class Assumption:
     means: str
     given: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
-        return {key: json_safe(value) for key, value in asdict(self).items()}
-
 
 @dataclass(frozen=True)
 class Assessment:
@@ -217,6 +198,16 @@ class Assessment:
     stages: tuple[StageRecord, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
 
+    json_keys: ClassVar = (
+        "run_id", "name:title", "date:created", "version", "passed", "paragraph", "verdicts", "worst_classes",
+        "notes", "assumptions", "stages",
+    )  # fmt: skip
+
+    @property
+    def worst_classes(self) -> list[WorstClass]:
+        """Those of all subjects."""
+        return [one for subject in self.subjects for one in subject.worst]
+
     @property
     def passed(self) -> bool | None:
         """Whether every threshold is met; None if there is no threshold."""
@@ -224,7 +215,7 @@ class Assessment:
 
     def measures(self) -> list[dict[str, Any]]:
         """Every number, for ``measures.json``."""
-        return [one.to_dict() for subject in self.subjects for one in subject.measured]
+        return [as_json(one) for subject in self.subjects for one in subject.measured]
 
     def to_pandas(self) -> pd.DataFrame:
         """Return every number as a row.
@@ -267,22 +258,6 @@ class Assessment:
                 if read_measures()[name].safe is not None and (one := subject.worst_of(name)) is not None
             ]
         return html_table(f"Assessment of {self.title}", head, rows, notes=(self.paragraph, *self.notes))
-
-    def to_dict(self) -> dict[str, Any]:
-        """What a program reads besides: verdict, worst classes, stages."""
-        return {
-            "run_id": self.run_id,
-            "name": self.title,
-            "date": self.created,
-            "version": self.version,
-            "passed": self.passed,
-            "paragraph": self.paragraph,
-            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
-            "worst_classes": [one.to_dict() for subject in self.subjects for one in subject.worst],
-            "notes": list(self.notes),
-            "assumptions": [one.to_dict() for one in self.assumptions],
-            "stages": [stage.to_dict() for stage in self.stages],
-        }
 
 
 def judged(thresholds: Mapping[str, float], subject: Subject) -> tuple[Verdict, ...]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
-from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.page import html_table
 
 if TYPE_CHECKING:
@@ -42,6 +41,11 @@ class Bound:
     alpha: float
     certified: Certified
 
+    json_keys: ClassVar = (
+        "pair", "likelier", "event", "hits:certified.hits", "other_hits:certified.other_hits",
+        "certifying_trials:certified.trials", "alpha", "epsilon_at_least:certified.epsilon", "flagged",
+    )  # fmt: skip
+
     @property
     def flagged(self) -> bool:
         """Whether the claim is refuted."""
@@ -67,6 +71,21 @@ class FittedCell:
     observed: tuple[float, ...] = ()
     expected: tuple[float, ...] = ()
     unit: str = "rows"
+
+    json_keys: ClassVar = (
+        "cell", "cells:found.cells", "mean:found.mean", "expected_mean:found.expected_mean", "mean_z",
+        "variance_p", "law_p:found.fit_p", "conforms:found.conforms",
+    )  # fmt: skip
+
+    @property
+    def mean_z(self) -> float | None:
+        """Standardized difference of the means; None if they are not compared."""
+        return self.found.mean_z if self.found.moments else None
+
+    @property
+    def variance_p(self) -> float | None:
+        """Probability of such a variance; None if it is not compared."""
+        return self.found.variance_p if self.found.moments else None
 
 
 @dataclass(frozen=True)
@@ -118,6 +137,16 @@ class Findings:
     tuples: int
     cells: tuple[FittedCell, ...]
 
+    json_keys: ClassVar = (
+        "name:experiment.name", "title:experiment.title", "claimed_epsilon:experiment.epsilon",
+        "claimed_delta:experiment.delta", "trials", "rows", "bounds", "invariant", "conformance:cells",
+    )  # fmt: skip
+
+    @property
+    def invariant(self) -> dict[str, int | None]:
+        """Released tuples, and the fewest rows of one."""
+        return {"least_rows": self.least, "tuples_below_k": self.below, "tuples": self.tuples}
+
     @property
     def epsilon(self) -> float:
         """The greatest certified bound."""
@@ -141,6 +170,8 @@ class Repetition:
     experiment: str
     how: str
     identical: bool
+
+    json_keys: ClassVar = ("experiment", "execution:how", "identical")
 
 
 @dataclass(frozen=True)
@@ -166,6 +197,18 @@ class AuditResult:
     findings: tuple[Findings, ...]
     repetitions: tuple[Repetition, ...]
     notes: tuple[str, ...] = field(default=())
+
+    json_keys: ClassVar = (
+        "name:title", "date:created", "version", "passed", "flags:findings_by_part",
+        "false_alarm_probability_at_most:alpha", "seed", "profile:parameters", "experiments:findings",
+        "idempotence:repetitions", "notes",
+    )  # fmt: skip
+    alpha: ClassVar = ALPHA
+
+    @property
+    def findings_by_part(self) -> list[dict[str, str]]:
+        """The flags, each with the names of its two texts."""
+        return [{"part": part, "finding": text} for part, text in self.flags]
 
     @property
     def flags(self) -> list[tuple[str, str]]:
@@ -208,68 +251,8 @@ class AuditResult:
         verdict = "passed" if self.passed else "flagged"
         return html_table(f"Audit of {self.title}: {verdict}", head, rows, notes=notes)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe, for ``audit.json``."""
-        document = {
-            "name": self.title,
-            "date": self.created,
-            "version": self.version,
-            "passed": self.passed,
-            "flags": [{"part": part, "finding": text} for part, text in self.flags],
-            "false_alarm_probability_at_most": ALPHA,
-            "seed": self.seed,
-            "profile": dict(self.parameters),
-            "experiments": [_document(one) for one in self.findings],
-            "idempotence": [
-                {"experiment": one.experiment, "execution": one.how, "identical": one.identical}
-                for one in self.repetitions
-            ],
-            "notes": list(self.notes),
-        }
-        safe: dict[str, Any] = json_safe(document)
-        return safe
-
 
 def _misfit(cell: FittedCell) -> str:
     found = cell.found
     text = f"mean {found.mean:.4g} {cell.unit}, expected {found.expected_mean:.4g}; law p = {found.fit_p:.2g}"
     return text + (f", mean z = {found.mean_z:.1f}, variance p = {found.variance_p:.2g}" if found.moments else "")
-
-
-def _document(one: Findings) -> dict[str, object]:
-    return {
-        "name": one.experiment.name,
-        "title": one.experiment.title,
-        "claimed_epsilon": one.experiment.epsilon,
-        "claimed_delta": one.experiment.delta,
-        "trials": one.trials,
-        "rows": one.rows,
-        "bounds": [
-            {
-                "pair": bound.pair,
-                "likelier": bound.likelier,
-                "event": bound.event,
-                "hits": bound.certified.hits,
-                "other_hits": bound.certified.other_hits,
-                "certifying_trials": bound.certified.trials,
-                "alpha": bound.alpha,
-                "epsilon_at_least": bound.certified.epsilon,
-                "flagged": bound.flagged,
-            }
-            for bound in one.bounds
-        ],
-        "invariant": {"least_rows": one.least, "tuples_below_k": one.below, "tuples": one.tuples},
-        "conformance": [
-            {
-                "cell": cell.cell,
-                "cells": cell.found.cells,
-                "mean": cell.found.mean,
-                "expected_mean": cell.found.expected_mean,
-                "mean_z": cell.found.mean_z if cell.found.moments else None,
-                "variance_p": cell.found.variance_p if cell.found.moments else None,
-                "law_p": cell.found.fit_p,
-                "conforms": cell.found.conforms,
-            }
-            for cell in one.cells
-        ],
-    }

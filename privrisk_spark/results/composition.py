@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.json_values import as_json
 from privrisk_spark.results.release import Summary
 
 QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -35,17 +35,12 @@ class DisclosedRisk:
     risk: Summary
     quantiles: tuple[float, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        found: dict[str, Any] = json_safe(
-            {
-                "release": None if self.release is None else dict(self.release),
-                "records": self.records,
-                "changed": self.changed,
-                "quantiles": {f"{share:g}": value for share, value in zip(QUANTILES, self.quantiles, strict=True)},
-            }
-        )
-        return found | {"risk": self.risk.to_dict()}
+    json_keys: ClassVar = ("release", "records", "changed", "quantiles:by_share", "risk")
+
+    @property
+    def by_share(self) -> dict[str, float]:
+        """Quantiles of the risk by the share of the records."""
+        return {f"{share:g}": value for share, value in zip(QUANTILES, self.quantiles, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -77,6 +72,10 @@ class Composition:
     together: DisclosedRisk
     risen: int
 
+    json_keys: ClassVar = (
+        "title", "run_id", "created", "version", "model", "rows", "releases", "together", "risen", "paragraph",
+    )  # fmt: skip
+
     @property
     def paragraph(self) -> str:
         """What was found, in words."""
@@ -87,21 +86,6 @@ class Composition:
             f"{self.model}) is {self.together.risk.mean:.4g}, after a single one at most {worst:.4g}. The risk of "
             f"{self.risen:,} records is greater than after any one release."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it, JSON-safe."""
-        return {
-            "title": self.title,
-            "run_id": self.run_id,
-            "created": self.created,
-            "version": self.version,
-            "model": self.model,
-            "rows": self.rows,
-            "releases": [one.to_dict() for one in self.releases],
-            "together": self.together.to_dict(),
-            "risen": self.risen,
-            "paragraph": self.paragraph,
-        }
 
     def measures(self) -> list[dict[str, Any]]:
         """Return every number with its unit, for a program."""
@@ -117,7 +101,7 @@ class Composition:
         return found
 
     def _measure(self, name: str, value: float, unit: str, parameters: Mapping[str, object]) -> dict[str, Any]:
-        made: dict[str, Any] = json_safe(
+        made: dict[str, Any] = as_json(
             {"name": name, "value": value, "unit": unit, "parameters": dict(parameters), "status": "tested"}
         )
         return made

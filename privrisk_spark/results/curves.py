@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from privrisk_spark.claims import Status
+from privrisk_spark.json_values import as_json
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.search.dictionary_curves import DictionaryCurves
-from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.page import html_table
 
 if TYPE_CHECKING:
@@ -67,6 +67,18 @@ class CurveResult:
     status: ClassVar[Status] = "tested"
     """Of every figure: decisions of the records that `basis` names are exact."""
 
+    json_keys: ClassVar = (
+        "run_id", "name:title", "date:created", "version", "dictionary", "estimate", "risk_model:model",
+        "risk_unit:unit", "utility_unit", "status", "basis", "records", "distinct_records:distinct",
+        "evaluated_records:used_records", "evaluated_distinct_records:used_distinct", "notes", "arrays",
+        "measures",
+    )  # fmt: skip
+
+    @property
+    def arrays(self) -> dict[str, object]:
+        """Shares of the dictionary, and the arrays of the curves."""
+        return {"shares": self.shares, **vars(self.curves)}
+
     @property
     def sampled(self) -> bool:
         """Whether the means are over a sample of the distinct records."""
@@ -107,7 +119,7 @@ class CurveResult:
 
         def add(name: str, value: float | int, unit: str, **parameters: object) -> None:
             figure = {"name": name, "value": value, "unit": unit, "parameters": parameters, "status": self.status}
-            found.append(json_safe(figure))
+            found.append(as_json(figure))
 
         for f, floor in enumerate(curves.floors):
             by_floor = {"utility_at_least": floor, "risk_model": self.model}
@@ -123,37 +135,12 @@ class CurveResult:
         add("points_below_the_line", self.below, "points")
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe, for ``curves.json``."""
-        curves = self.curves
-        arrays = {name: getattr(curves, name).tolist() for name in DictionaryCurves.__dataclass_fields__}
-        document = {
-            "run_id": self.run_id,
-            "name": self.title,
-            "date": self.created,
-            "version": self.version,
-            "dictionary": self.dictionary,
-            "estimate": self.estimate,
-            "risk_model": self.model,
-            "risk_unit": self.unit,
-            "utility_unit": self.utility_unit,
-            "status": self.status,
-            "basis": self.basis,
-            "records": self.records,
-            "distinct_records": self.distinct,
-            "evaluated_records": self.used_records,
-            "evaluated_distinct_records": self.used_distinct,
-            "notes": self.notes,
-            "arrays": {"shares": self.shares, **arrays},
-        }
-        return {name: json_safe(value) for name, value in document.items()} | {"measures": self.measures()}
-
     def to_csv(self) -> str:
         """Return one line per sample and floor, for ``curves.csv``."""
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(_COLUMNS)
-        writer.writerows([*map(json_safe, numbers), self.status] for numbers in self._numbers())
+        writer.writerows([*map(as_json, numbers), self.status] for numbers in self._numbers())
         return stream.getvalue()
 
     def to_pandas(self) -> pd.DataFrame:

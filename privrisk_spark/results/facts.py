@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from privrisk_spark.results.release import AttributeLevels, Histogram, Summary
@@ -172,10 +172,6 @@ class ClassFacts:
     least_population: float | None
     population: float | None
     fewest_telling_persons: int | None = None
-
-    def to_dict(self) -> dict[str, int | float | None]:
-        """JSON-safe form."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from privrisk_spark.claims import Status
-from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.json_values import JsonDocument
 from privrisk_spark.results.page import html_table
 from privrisk_spark.results.profile import TableProfile
 
@@ -77,7 +77,7 @@ class FloorFigures:
 
 
 @dataclass(frozen=True)
-class FloorTable:
+class FloorTable(JsonDocument):
     """Three floors, and why one of them is proposed.
 
     Attributes
@@ -107,6 +107,11 @@ class FloorTable:
     figures: tuple[FloorFigures, ...]
     reason: str
 
+    json_keys: ClassVar = (
+        "greatest_utility_bits:greatest", "sampled_rows:rows", "decided_rows:decided", "rows:table_rows",
+        "mean_risk_before:before", "floors:figures", "proposed:chosen.floor", "reason", "status",
+    )  # fmt: skip
+
     @property
     def status(self) -> Status:
         """``tested`` if all rows of the table were decided, else ``heuristic``."""
@@ -123,17 +128,6 @@ class FloorTable:
             f"Figures of {self.decided:,} rows, decided by the search of a release against a sample of {self.rows:,} "
             f"of the {self.table_rows:,} rows. In the whole table every row has more to hide among: its risk is lower."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe."""
-        document = {
-            "greatest_utility_bits": self.greatest, "sampled_rows": self.rows, "decided_rows": self.decided,
-            "rows": self.table_rows,
-            "mean_risk_before": self.before, "floors": [vars(one) for one in self.figures],
-            "proposed": self.chosen.floor, "reason": self.reason, "status": self.status,
-        }  # fmt: skip
-        result: dict[str, Any] = json_safe(document)
-        return result
 
     def _repr_html_(self) -> str:
         rows = [

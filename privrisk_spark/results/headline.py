@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-from privrisk_spark.results.json_values import as_dict
 
 
 @dataclass(frozen=True)
@@ -26,10 +23,6 @@ class Headline:
     safe: str
     lost: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return as_dict(self)
-
 
 @dataclass(frozen=True)
 class Compared:
@@ -49,7 +42,3 @@ class Compared:
     before: float | int | str | None
     after: float | int | str | None
     remark: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return as_dict(self)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 FEW_CHANGED: Final = 0.05
 """Share of changed values below which a mask is warned of."""
@@ -110,6 +110,11 @@ class MaskingFacts:
     clipped: int = 0
     percent: float = 10.0
 
+    json_keys: ClassVar = (
+        "rows", "columns", "numbers", "correlations_before", "correlations_after", "losses", "suppressed",
+        "clipped", "percent", "il1s", "changed",
+    )  # fmt: skip
+
     @property
     def changed(self) -> dict[str, float]:
         """Share of the values of each masked column that masking changed; columns without a value are left out."""
@@ -121,7 +126,3 @@ class MaskingFacts:
         """Mean of IL1s over the columns of numbers; None without such."""
         found = [column.il1s for column in self.columns if column.il1s is not None]
         return sum(found) / len(found) if found else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
-        return {**asdict(self), "il1s": self.il1s, "changed": self.changed}

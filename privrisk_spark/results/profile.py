@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.json_values import JsonDocument, as_json
 from privrisk_spark.results.page import html_table
 
 if TYPE_CHECKING:
@@ -14,21 +14,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["number", "date", "time", "boolean", "text", "other"]
 """What the values of a column are, whatever the type of the column: a text column may hold numbers."""
-
-
-@dataclass(frozen=True)
-class ShareOf:
-    """How many of the sampled values that are there have a shape or a pattern.
-
-    Attributes
-    ----------
-    name : str
-    share : float
-        In [0, 1].
-    """
-
-    name: str
-    share: float
 
 
 @dataclass(frozen=True)
@@ -82,8 +67,9 @@ class ColumnProfile:
         Rows with a value that no other row has; None where the values are too many to count.
     lengths : tuple of (int, int, float), or None
         Least, greatest and mean characters of the values as text.
-    shapes, patterns : tuple of ShareOf
-        Of the sample, most frequent first; see :mod:`privrisk_spark.planning.first_policy.patterns`.
+    shapes, patterns : dict of str to float
+        Share of the sampled values that have each, most frequent first; see
+        :mod:`privrisk_spark.planning.first_policy.patterns`.
     information : float
         Entropy of the values in bits; of the sample, at most log2 of its rows, where values are too many to count.
     variants : int
@@ -106,13 +92,19 @@ class ColumnProfile:
     exact: bool
     unique: int | None
     lengths: tuple[int, int, float] | None
-    shapes: tuple[ShareOf, ...]
-    patterns: tuple[ShareOf, ...]
+    shapes: dict[str, float]
+    patterns: dict[str, float]
     information: float
     variants: int
     values: ColumnValues = field(repr=False)
     read: Mapping[str, Any] = field(default_factory=dict)
     doubt: str = ""
+
+    json_keys: ClassVar = (
+        "name", "type", "kind", "rows", "missing", "blank", "distinct", "distinct_is_exact:exact",
+        "unique_rows:unique", "lengths", "shapes", "patterns", "information_bits:information",
+        "case_or_blank_variants:variants", "constant",
+    )  # fmt: skip
 
     @property
     def there(self) -> int:
@@ -136,29 +128,7 @@ class ColumnProfile:
         ----------
         pattern : str
         """
-        return next((found.share for found in self.patterns if found.name == pattern), 0.0)
-
-    def to_dict(self, *, values: bool = False) -> dict[str, Any]:
-        """Return the figures, JSON-safe; values of records are left out unless asked for.
-
-        Parameters
-        ----------
-        values : bool
-        """
-        found = {
-            "name": self.name, "type": self.type, "kind": self.kind, "rows": self.rows, "missing": self.missing,
-            "blank": self.blank, "distinct": self.distinct, "distinct_is_exact": self.exact, "unique_rows": self.unique,
-            "lengths": self.lengths, "shapes": {one.name: one.share for one in self.shapes},
-            "patterns": {one.name: one.share for one in self.patterns}, "information_bits": self.information,
-            "case_or_blank_variants": self.variants, "constant": self.constant,
-        }  # fmt: skip
-        if values:
-            found["values"] = {
-                "least": self.values.least, "greatest": self.values.greatest, "quantiles": self.values.quantiles,
-                "counts": None if self.values.counts is None else dict(self.values.counts),
-            }  # fmt: skip
-        result: dict[str, Any] = json_safe(found)
-        return result
+        return self.patterns.get(pattern, 0.0)
 
 
 @dataclass(frozen=True)
@@ -177,6 +147,8 @@ class ColumnSet:
     columns: tuple[str, ...]
     distinct: int
     rows: int
+
+    json_keys: ClassVar = ("columns", "distinct")
 
     @property
     def distinction(self) -> float:
@@ -229,7 +201,7 @@ class Naming:
 
 
 @dataclass(frozen=True)
-class TableProfile:
+class TableProfile(JsonDocument):
     """A table in figures. Its values are kept apart, and shown nowhere unless asked for.
 
     Attributes
@@ -256,6 +228,8 @@ class TableProfile:
     sets: tuple[ColumnSet, ...] = ()
     naming: dict[str, Naming] = field(default_factory=dict)
 
+    json_keys: ClassVar = ("rows", "sampled_rows:sampled", "columns", "keys", "persons", "sets", "naming")
+
     def __getitem__(self, name: str) -> ColumnProfile:
         """Return the profile of a column."""
         return next(column for column in self.columns if column.name == name)
@@ -273,30 +247,13 @@ class TableProfile:
         """
         import pandas as pd
 
-        return pd.DataFrame([column.to_dict() for column in self.columns])
-
-    def to_dict(self, *, values: bool = False) -> dict[str, Any]:
-        """Return everything, JSON-safe; values of records are left out unless asked for.
-
-        Parameters
-        ----------
-        values : bool
-        """
-        return {
-            "rows": self.rows,
-            "sampled_rows": self.sampled,
-            "columns": [column.to_dict(values=values) for column in self.columns],
-            "keys": list(self.keys),
-            "persons": [json_safe(vars(one)) for one in self.persons],
-            "sets": [{"columns": list(one.columns), "distinct": one.distinct} for one in self.sets],
-            "naming": {name: json_safe(vars(one)) for name, one in self.naming.items()},
-        }
+        return pd.DataFrame([as_json(column) for column in self.columns])
 
     def _repr_html_(self) -> str:
         rows = [
             (
                 one.name, one.type, one.kind, one.missing + one.blank, one.distinct, round(one.information, 2),
-                one.variants, ", ".join(shape.name for shape in one.shapes[:2]),
+                one.variants, ", ".join([*one.shapes][:2]),
             )
             for one in self.columns
         ]  # fmt: skip

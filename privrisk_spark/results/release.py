@@ -1,19 +1,18 @@
 """What a run has to say, as frozen values: stages, checks, summaries, guarantees, and their report.
 
 Every class has ``to_dict``, whose result `json.dumps` takes as it is and a program can read (see
-:mod:`privrisk_spark.results.json_values`).
+:mod:`privrisk_spark.json_values`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from privrisk_spark.claims import Status
 from privrisk_spark.kernels.numeric.moments import Moments
 from privrisk_spark.results.headline import Compared, Headline
-from privrisk_spark.results.json_values import as_dict
 from privrisk_spark.results.trade_off import Evidence
 
 __all__ = [
@@ -55,10 +54,6 @@ class StageRecord:
     status: Status | None
     seconds: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return as_dict(self)
-
 
 @dataclass(frozen=True)
 class Check:
@@ -87,10 +82,6 @@ class Check:
     rule: str
     observed: float | int | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return as_dict(self)
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -110,10 +101,6 @@ class Summary:
     def of(cls, moments: Moments) -> Summary:
         """Of exact moments; zeros of nothing."""
         return cls(moments.mean, moments.most, moments.least) if moments.n else cls(0.0, 0.0, 0.0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -144,10 +131,6 @@ class Histogram:
             raise ValueError("edges must increase strictly")
         if min(self.counts) < 0:
             raise ValueError("counts must not be negative")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -182,10 +165,6 @@ class AttributeLevels:
         if min(self.rows) < 0:
             raise ValueError("rows must not be negative")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return as_dict(self)
-
 
 @dataclass(frozen=True)
 class LinkageFacts:
@@ -216,10 +195,6 @@ class LinkageFacts:
     unlinked_risk: Summary
     linked_risk: Summary
     greatest_risk: Summary
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -253,10 +228,6 @@ class Section:
     remarks: tuple[str, ...] = ()
     figures: Mapping[str, object] = field(default_factory=dict)
     public: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return as_dict(self)
 
 
 @dataclass(frozen=True)
@@ -391,10 +362,6 @@ class Report:
                     f"the public edition of a differentially private release cannot hold {', '.join(exact)}"
                 )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return as_dict(self)
-
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -419,7 +386,3 @@ class Guarantee:
     statement: str
     status: Status
     parameters: Mapping[str, object]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes, JSON-safe."""
-        return as_dict(self)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
+
+from privrisk_spark.kernels.search.trade_off import AtFloor, Fits
 
 
 @dataclass(frozen=True)
@@ -19,26 +21,6 @@ class RecodingPoint:
     levels: tuple[int, ...]
     risk: float
     utility: float
-
-
-@dataclass(frozen=True)
-class FloorPoint:
-    """The sampled records, each decided at least risk for one utility floor.
-
-    Attributes
-    ----------
-    floor, risk, utility : float
-    infeasible : int
-        Records that cannot reach the floor and are suppressed.
-    levels : tuple of k float
-        Mean level of each attribute.
-    """
-
-    floor: float
-    risk: float
-    utility: float
-    infeasible: int
-    levels: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -60,23 +42,6 @@ class AnonymousPoint:
     risk: float
     utility: float
     suppressed: int
-
-
-@dataclass(frozen=True)
-class FitFacts:
-    """Dictionary rows that fit a sampled record.
-
-    Attributes
-    ----------
-    least : int
-    median : float
-    alone : int
-        Records that one row only fits.
-    """
-
-    least: int
-    median: float
-    alone: int
 
 
 @dataclass(frozen=True)
@@ -114,7 +79,7 @@ class TradeOffFacts:
         All of the frontier; of the others one for each place of a drawing.
     frontier : tuple of int
         Positions in ``recodings``, by increasing risk.
-    floors : tuple of FloorPoint
+    floors : tuple of AtFloor
         Ascending.
     anonymous : tuple of AnonymousPoint
         Ascending; a k that no recoding reaches is left out.
@@ -122,7 +87,7 @@ class TradeOffFacts:
         Largest share of the sample that points of k suppress.
     risk, utility : float
         Means of this release over the same records, suppressed ones counted as such.
-    fits_before, fits_after : FitFacts
+    fits_before, fits_after : Fits
         Of the records as they are, and as they are released.
     parts : tuple of PartPoint
         By falling share of the dictionary.
@@ -135,18 +100,14 @@ class TradeOffFacts:
     own: bool
     recodings: tuple[RecodingPoint, ...]
     frontier: tuple[int, ...]
-    floors: tuple[FloorPoint, ...]
+    floors: tuple[AtFloor, ...]
     anonymous: tuple[AnonymousPoint, ...]
     suppressed_at_most: float
     risk: float
     utility: float
-    fits_before: FitFacts
-    fits_after: FitFacts
+    fits_before: Fits
+    fits_after: Fits
     parts: tuple[PartPoint, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes; numbers may be infinite."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -202,12 +163,10 @@ class Evidence:
     riskiest: tuple[RiskyClass, ...] = ()
     trade_off: TradeOffFacts | None = None
 
+    json_keys: ClassVar = ("trade_off",)
+
     @property
     def fictitious(self) -> bool:
         """Whether nothing of it comes from records."""
         real = any(pair.risk_before is not None or pair.risk_after is not None for pair in self.pairs)
         return not (real or self.riskiest or self.trade_off)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what a program may read of it: figures, and no rows."""
-        return {"trade_off": None if self.trade_off is None else self.trade_off.to_dict()}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from privrisk_spark.errors import Fault, InputError, RefusedError
+from privrisk_spark.json_values import JsonDocument
 
 Job = Literal["release", "assess", "attack", "share"]
 """What a policy can be run for; a masked release is a release."""
@@ -50,7 +50,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Validation:
+class Validation(JsonDocument):
     """What was looked at before a run, and every fault that was found.
 
     Attributes
@@ -79,6 +79,10 @@ class Validation:
     unknown: tuple[str, ...]
     plan: str | None
 
+    json_keys: ClassVar = (
+        "valid", "job", "run_id", "faults", "refusals", "looked_at:looks", "unknown", "plan",
+    )  # fmt: skip
+
     @property
     def valid(self) -> bool:
         """Whether there is neither a fault nor a refusal."""
@@ -88,19 +92,6 @@ class Validation:
     def exit_code(self) -> int:
         """What ``privrisk validate`` ends with: 0, 2 if something is to be mended, 1 if the budget forbids the run."""
         return InputError.exit_code if self.faults else RefusedError.exit_code if self.refusals else 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {
-            "valid": self.valid,
-            "job": self.job,
-            "run_id": self.run_id,
-            "faults": [_told(fault) for fault in self.faults],
-            "refusals": [_told(fault) for fault in self.refusals],
-            "looked_at": [{"key": look.key, "found": look.found} for look in self.looks],
-            "unknown": list(self.unknown),
-            "plan": self.plan,
-        }
 
     def __str__(self) -> str:
         """Return what ``privrisk validate`` prints."""
@@ -114,7 +105,3 @@ class Validation:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
-
-
-def _told(fault: Fault) -> Mapping[str, str]:
-    return {"key": fault.path, "message": str(fault)}

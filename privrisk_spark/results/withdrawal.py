@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import ClassVar
 
 __all__ = ["Withdrawal"]
 
+from privrisk_spark.json_values import JsonDocument
+
 
 @dataclass(frozen=True)
-class Withdrawal:
+class Withdrawal(JsonDocument):
     """A release that was taken away.
 
     Attributes
@@ -36,8 +38,4 @@ class Withdrawal:
     lake: str | None
     catalog: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON: exact amounts as text."""
-        amounts = {"epsilon": self.epsilon, "delta": self.delta}
-        texts = {name: None if amount is None else str(amount) for name, amount in amounts.items()}
-        return {"run_id": self.run_id, "place": self.place, "fresh": self.fresh, **texts, "lake": self.lake}
+    json_keys: ClassVar = ("run_id", "place", "fresh", "epsilon", "delta", "lake")

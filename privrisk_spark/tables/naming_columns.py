@@ -57,8 +57,8 @@ def collect_naming_columns(
         drawn = _one_row_each(drawn)
     codes = np.column_stack([drawn.column(alias).to_numpy() for alias in columns.values()])
     return {
-        names[one.column]: (names[one.determines[0]], names[one.determines[1]])
-        for one in find_naming_columns(codes, asked, range(len(names)))
+        names[column]: (names[one], names[other])
+        for column, (one, other) in find_naming_columns(codes, asked, range(len(names))).items()
     }
 
 

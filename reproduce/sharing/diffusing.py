@@ -286,7 +286,7 @@ def _ego(graph: Graph, leak: Leak, time: float, user: int, function: FloatArray)
     degrees = graph.degree[ball]
     q = float(degrees.max(initial=0)) if leak == "laplacian" else 1.0
     series = Series.poisson(q * time, ERROR)
-    found = ego_average(
+    values, error = ego_average(
         graph.within(ball),
         degrees,
         leak,
@@ -296,7 +296,7 @@ def _ego(graph: Graph, leak: Leak, time: float, user: int, function: FloatArray)
         np.searchsorted(ball, [user]),
         largest=1.0,
     )
-    return float(found.values[0]), float(found.error[0])
+    return float(values[0]), float(error[0])
 
 
 def _kernel(graph: Graph, leak: Leak, time: float, dense: FloatArray) -> Kernel:

@@ -8,8 +8,6 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from decimal import Decimal
-from fractions import Fraction
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -20,17 +18,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privrisk_spark.json_values import as_json
+from privrisk_spark.kernels.search.trade_off import AtFloor, Fits
 from privrisk_spark.reporting import release_charts as charts
 from privrisk_spark.reporting.numbers import short_number
 from privrisk_spark.reporting.report import render
 from privrisk_spark.results.headline import Compared, Headline
-from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.release import AttributeLevels, Check, Guarantee, Histogram, Report, StageRecord, Summary
 from privrisk_spark.results.trade_off import (
     AnonymousPoint,
     Evidence,
-    FitFacts,
-    FloorPoint,
     PartPoint,
     RecodingPoint,
     RiskyClass,
@@ -54,13 +51,13 @@ TRADE_OFF = TradeOffFacts(
         RecodingPoint((3, 1), 0.0, 0.0),
     ),
     frontier=(4, 3, 1),
-    floors=(FloorPoint(0.0, 0.0, 0.0, 0, (3.0, 1.0)), FloorPoint(8.0, 0.02, 8.5, 2, (1.25, 1.0))),
+    floors=(AtFloor(0.0, 0.0, 0.0, 0, (3.0, 1.0)), AtFloor(8.0, 0.02, 8.5, 2, (1.25, 1.0))),
     anonymous=(AnonymousPoint(5, (1, 1), 0.025, 8.75, 2),),
     suppressed_at_most=0.05,
     risk=0.021,
     utility=8.25,
-    fits_before=FitFacts(1, 1.0, 30),
-    fits_after=FitFacts(7, 61.5, 0),
+    fits_before=Fits(1, 1.0, 30),
+    fits_after=Fits(7, 61.5, 0),
     parts=(PartPoint(1.0, 0.75, 0.0125), PartPoint(0.1, 0.875, 0.125)),
 )
 VAULT = Report(
@@ -437,7 +434,7 @@ def test_failed_checks_are_words_too(vault: str):
 
 @pytest.mark.parametrize("report", [VAULT, DP])
 def test_to_dict_is_json_without_loss_of_infinity(report: Report):
-    text = json.dumps(report.to_dict(), allow_nan=False)
+    text = json.dumps(as_json(report), allow_nan=False)
     found = json.loads(text)
     assert found["guarantee"]["kind"] == report.guarantee.kind
     assert list(found) == list(report.__dataclass_fields__)
@@ -447,33 +444,6 @@ def test_to_dict_is_json_without_loss_of_infinity(report: Report):
         assert found["evidence"]["trade_off"]["recodings"][0] == {"levels": [0, 0], "risk": "Infinity", "utility": 20.0}
         assert "39" not in json.dumps(found["evidence"]), "rows are for the page alone"
         assert found["stages"][0]["seconds"] == 14.802
-
-
-def test_json_safe_takes_what_parameters_hold():
-    value = {
-        "a": np.int64(3),
-        "b": np.float32(0.5),
-        "c": Decimal("0.10"),
-        "d": Fraction(1, 3),
-        "e": {2, 1},
-        3: (True, None),
-        "f": -math.inf,
-        "g": math.nan,
-        "h": Summary(1, 2, 3),
-    }
-    assert json_safe(value) == {
-        "a": 3,
-        "b": 0.5,
-        "c": "0.10",
-        "d": "1/3",
-        "e": [1, 2],
-        "3": [True, None],
-        "f": "-Infinity",
-        "g": "NaN",
-        "h": {"mean": 1, "max": 2, "min": 3},
-    }
-    with pytest.raises(TypeError, match="cannot hold a object"):
-        json_safe(object())
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from privrisk_spark.extensions.attack.results.attacks import AttackResult
+from privrisk_spark.json_values import as_json
 from privrisk_spark.results.assessment import Assessment, Measured, Subject, judged
 
 
@@ -64,7 +65,7 @@ def test_results_without_a_threshold_have_neither_passed_nor_failed() -> None:
     verdicts = judged({"k": 2}, subject("k", ("a", 1.0, {})))
     found = Assessment("t", "r", "2020-01-01", "0", (), (), "")
     assert found.passed is None
-    assert found.to_dict()["passed"] is None
+    assert as_json(found)["passed"] is None
     assert replace(found, verdicts=tuple(verdicts)).passed is False
     attacked = AttackResult("t", "r", "2020-01-01", "0", "a release", 1, 1, {}, {}, (), None)
     assert attacked.passed is None

@@ -63,6 +63,7 @@ from privrisk_spark.extensions.network.stages.user_pairs import (
 )
 from privrisk_spark.extensions.network.stages.users import StoredUsers, collect_users
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.json_values import as_json
 from privrisk_spark.pipelines.opening import (
     FIRST_ERROR,
     Inspection,
@@ -399,6 +400,6 @@ def write(run: ResultRun, opened: Opened, decided: DecidedSlices, result: Sharin
         run.place.put_directory(decisions, "decisions")
         run.place.put_json("summary.json", result.summary() | {"seconds": dict(run.progress.seconds)})
         run.place.put_json("measures.json", result.measures())
-        run.place.put_json("sharing.json", result.to_dict())
+        run.place.put_json("sharing.json", as_json(result))
         run.place.put_text("report.html", render_sharing(result))
         stage.sentence = "Wrote decisions, figures and the report."

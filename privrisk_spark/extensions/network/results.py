@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from privrisk_spark.claims import Status
-from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.json_values import as_json
 from privrisk_spark.results.page import html_table
 
 
@@ -261,6 +261,11 @@ class SharingResult:
     spread: Spread | None = None
     notes: tuple[str, ...] = ()
 
+    json_keys: ClassVar = (
+        "run_id", "name:title", "date:created", "version", "model", "question", "status", "paragraph",
+        "exposed", "notes", "measures",
+    )  # fmt: skip
+
     @property
     def status(self) -> Status:
         """Whether every decision is proved to be the best one."""
@@ -282,7 +287,7 @@ class SharingResult:
     def measures(self) -> list[dict[str, Any]]:
         """Every figure as ``{name, value, unit, parameters, status}``, JSON-safe."""
         return [
-            json_safe({"name": name, "value": value, "unit": unit, "parameters": of, "status": status})
+            as_json({"name": name, "value": value, "unit": unit, "parameters": of, "status": status})
             for name, value, unit, of, status in _figures(self)
         ]
 
@@ -301,24 +306,8 @@ class SharingResult:
             "status": self.status,
             "model": self.model,
         }
-        found: dict[str, Any] = json_safe(document)
+        found: dict[str, Any] = as_json(document)
         return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe, for ``sharing.json``."""
-        document = {
-            "run_id": self.run_id,
-            "name": self.title,
-            "date": self.created,
-            "version": self.version,
-            "model": self.model,
-            "question": self.question,
-            "status": self.status,
-            "paragraph": self.paragraph,
-            "exposed": [{"user": one.user, "loss": one.loss} for one in self.exposed],
-            "notes": list(self.notes),
-        }
-        return {name: json_safe(value) for name, value in document.items()} | {"measures": self.measures()}
 
     def _repr_html_(self) -> str:
         head = ("who sees", "pairs", "shown whole", "in part", "nothing", "share of levels", "loss", "utility")

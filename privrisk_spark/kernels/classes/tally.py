@@ -8,7 +8,6 @@ order, so merging tallies of any division of the classes into parts gives the sa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy.typing as npt
 from privrisk_spark.errors import InputError
 from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.classes.criteria import CRITERIA, Criterion
-from privrisk_spark.kernels.numeric.fold import read, refuse_other, written
+from privrisk_spark.kernels.numeric.fold import refuse_other
 from privrisk_spark.kernels.numeric.moments import Moments
 
 
@@ -87,7 +86,8 @@ class ClassTally:
 
     Attributes
     ----------
-    criterion : Criterion
+    name : str
+        Of the criterion, in :data:`~privrisk_spark.kernels.classes.criteria.CRITERIA`.
     asked : float
         The bound.
     most : int
@@ -101,7 +101,7 @@ class ClassTally:
         The worst first; equal ones by their codes.
     """
 
-    criterion: Criterion
+    name: str
     asked: float
     most: int
     classes: int
@@ -159,7 +159,7 @@ class ClassTally:
         failing = criterion.fails(number, asked)
         worst = worst_classes(criterion, number, keys, most)
         return cls(
-            criterion=criterion,
+            name=criterion.name,
             asked=float(asked),
             most=most,
             classes=len(number),
@@ -183,7 +183,7 @@ class ClassTally:
     @property
     def question(self) -> tuple[str, float, int]:
         """What a tally this one can be added to shares: name of the criterion, bound, and worst classes kept."""
-        return self.criterion.name, self.asked, self.most
+        return self.name, self.asked, self.most
 
     def plus(self, other: ClassTally) -> ClassTally:
         """Tally of the classes of both.
@@ -197,7 +197,7 @@ class ClassTally:
         sign = 1 if self.criterion.direction == "at least" else -1
         worst = sorted((*self.worst, *other.worst), key=lambda one: (sign * one.value, one.key))
         return ClassTally(
-            self.criterion,
+            self.name,
             self.asked,
             self.most,
             self.classes + other.classes,
@@ -206,6 +206,11 @@ class ClassTally:
             self.failing_rows + other.failing_rows,
             tuple(worst[: self.most]),
         )
+
+    @property
+    def criterion(self) -> Criterion:
+        """What the numbers are."""
+        return CRITERIA[self.name]
 
     @property
     def rows(self) -> int:
@@ -230,30 +235,3 @@ class ClassTally:
     def failing_share(self) -> float:
         """Share of the rows that are in a failing class; 0 of no rows."""
         return self.failing_rows / self.rows if self.rows else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return {
-            "criterion": self.criterion.name,
-            "asked": written(self.asked),
-            "most": self.most,
-            "classes": self.classes,
-            "failing_classes": self.failing_classes,
-            "failing_rows": self.failing_rows,
-            "moments": self.moments.to_dict(),
-            "worst": [{"key": list(one.key), "value": written(one.value), "rows": one.rows} for one in self.worst],
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> ClassTally:
-        """Read what :meth:`to_dict` gave."""
-        return cls(
-            criterion=CRITERIA[given["criterion"]],
-            asked=read(given["asked"]),
-            most=int(given["most"]),
-            classes=int(given["classes"]),
-            moments=Moments.from_dict(given["moments"]),
-            failing_classes=int(given["failing_classes"]),
-            failing_rows=int(given["failing_rows"]),
-            worst=tuple(WorstClass(tuple(one["key"]), read(one["value"]), int(one["rows"])) for one in given["worst"]),
-        )

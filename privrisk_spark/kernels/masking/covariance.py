@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -114,15 +112,6 @@ class CrossMoments:
         correlation[both] = np.clip(covariance[both] / np.outer(deviations[spread], deviations[spread]), -1.0, 1.0)
         np.fill_diagonal(correlation, 1.0)
         return correlation
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; integers of any size."""
-        return {"n": self.n, "totals": list(self.totals), "products": list(self.products)}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> CrossMoments:
-        """Inverse of :meth:`to_dict`."""
-        return cls(int(given["n"]), *(tuple(int(one) for one in given[name]) for name in ("totals", "products")))
 
 
 def product_total(one: FloatArray, other: FloatArray) -> int:

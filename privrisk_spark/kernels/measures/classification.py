@@ -5,10 +5,8 @@ Iyengar, "Transforming data to satisfy privacy constraints", KDD 2002.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -94,12 +92,3 @@ class ClassificationTally:
     def metric(self) -> float:
         """Iyengar's ``CM = (Σ_records penalty) / N`` with penalties of 0 and 1; in [0, 1], 0 without rows."""
         return float(Fraction(self.minority, self.records)) if self.records else 0.0
-
-    def to_dict(self) -> dict[str, int]:
-        """JSON-safe form."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> ClassificationTally:
-        """Inverse of :meth:`to_dict`."""
-        return cls(*(int(given[name]) for name in ("records", "minority", "charged")))

@@ -14,10 +14,9 @@ with Minimal Loss of Information", IEEE TKDE 21(2), 2009). It needs only each at
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -115,15 +114,6 @@ class DivergenceTally:
     def bits(self, released: int) -> float:
         """Divergence in bits; see :meth:`nats`."""
         return self.nats(released) / math.log(2)
-
-    def to_dict(self) -> dict[str, int]:
-        """JSON-safe form; integers of any size."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> DivergenceTally:
-        """Inverse of :meth:`to_dict`."""
-        return cls(*(int(given[name]) for name in ("records", "outside", "total")))
 
 
 def spread_over(
@@ -296,16 +286,6 @@ class LeafCounts:
         running = np.cumsum(counts)
         result: LongArray = running[last_leaf] - running[first_leaf]
         return result
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
-        return {"n_leaves": list(self.n_leaves), "rows": [[list(pair) for pair in of] for of in self.rows]}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> LeafCounts:
-        """Inverse of :meth:`to_dict`."""
-        rows = tuple(tuple((int(leaf), int(n)) for leaf, n in of) for of in given["rows"])
-        return cls(tuple(int(n) for n in given["n_leaves"]), rows)
 
 
 def entropy_loss(originals: IntArray, nodes: IntArray, under: LongArray) -> FloatArray:

@@ -11,9 +11,7 @@ Source: Hundepool et al., "Statistical Disclosure Control", Wiley, 2012, section
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -84,12 +82,3 @@ class HouseholdTally:
         return HouseholdTally(
             self.households + other.households, self.of_records.plus(other.of_records), max(self.most, other.most)
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; integers of any size."""
-        return {"households": self.households, "of_records": self.of_records.to_dict(), "most": self.most}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> HouseholdTally:
-        """Inverse of :meth:`to_dict`."""
-        return cls(int(given["households"]), ExactMean.from_dict(given["of_records"]), float(given["most"]))

@@ -23,8 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -108,10 +107,6 @@ class SampleRisk:
     by_size: tuple[SizeBin, ...]
     by_risk: tuple[int, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class SizeHistogram:
@@ -162,15 +157,6 @@ class SizeHistogram:
         counts = Counter(dict(zip(self.sizes, self.numbers, strict=True)))
         counts.update(dict(zip(other.sizes, other.numbers, strict=True)))
         return self.of_counts(counts)
-
-    def to_dict(self) -> dict[str, list[int]]:
-        """JSON-safe form."""
-        return {"sizes": list(self.sizes), "numbers": list(self.numbers)}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> SizeHistogram:
-        """Read what :meth:`to_dict` gave."""
-        return cls(tuple(given["sizes"]), tuple(given["numbers"]))
 
     @property
     def records(self) -> int:

@@ -24,10 +24,9 @@ All positions are integers and all sums exact, so that no partitioning and no or
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -84,15 +83,6 @@ class IntervalTally:
     def share(self) -> float:
         """Disclosed among the compared, in [0, 1]; 0 if none is compared."""
         return float(Fraction(self.disclosed, self.compared)) if self.compared else 0.0
-
-    def to_dict(self) -> dict[str, int]:
-        """JSON-safe form."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> IntervalTally:
-        """Inverse of :meth:`to_dict`."""
-        return cls(*(int(given[name]) for name in ("compared", "disclosed", "missing")))
 
 
 def both_known(original: FloatArray, masked: FloatArray) -> BoolArray:
@@ -397,15 +387,6 @@ class Deviation:
         if not (math.isfinite(p) and p >= 0):
             raise InputError(f"p must be a percentage of at least 0. Got {p:g}.")
         return _root_below((_decimal(p) / 100) ** 2 * self.variance)
-
-    def to_dict(self) -> dict[str, int]:
-        """JSON-safe form; integers of any size."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Deviation:
-        """Inverse of :meth:`to_dict`."""
-        return cls(*(int(given[name]) for name in ("weight", "total", "squares")))
 
 
 def within(original: FloatArray, masked: FloatArray, width: float) -> BoolArray:

@@ -20,8 +20,8 @@ penalty of a record     :func:`record_penalty`              ``1 - 1/Π leaves``
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -134,15 +134,6 @@ class SizeTally:
     def discernibility(self) -> int:
         """``C_dsc = Σ_{f >= k} f² + Σ_{f < k} f · |D|``, exactly; in [records, records²]."""
         return self.squares + self.charged * self.records
-
-    def to_dict(self) -> dict[str, int]:
-        """JSON-safe form."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> SizeTally:
-        """Inverse of :meth:`to_dict`."""
-        return cls(*(int(given[name]) for name in ("k", "records", "classes", "squares", "charged")))
 
 
 def node_levels(parent: IntArray) -> IntArray:
@@ -343,15 +334,6 @@ class CellTally:
     def _exact(self) -> Fraction:
         k = len(self.attributes)
         return sum((attribute.exact for attribute in self.attributes), Fraction()) / k if k else Fraction()
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; integers of any size."""
-        return {"attributes": [attribute.to_dict() for attribute in self.attributes]}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> CellTally:
-        """Inverse of :meth:`to_dict`."""
-        return cls(tuple(ExactMean.from_dict(attribute) for attribute in given["attributes"]))
 
 
 def refuse_nodes(nodes: IntArray, n_nodes: int, attribute: int) -> None:

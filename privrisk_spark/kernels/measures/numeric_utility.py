@@ -16,10 +16,9 @@ Sums are exact, in two passes: means first, then what is about them. So no parti
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -104,15 +103,6 @@ class NumericMeans:
             _plus(self.original, other.original), _plus(self.masked, other.masked), _plus(self.complete, other.complete)
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; integers of any size."""
-        return {name: [one.to_dict() for one in getattr(self, name)] for name in ("original", "masked", "complete")}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> NumericMeans:
-        """Inverse of :meth:`to_dict`."""
-        return cls(*(_read(given[name]) for name in ("original", "masked", "complete")))
-
 
 @dataclass(frozen=True)
 class NumericSpread:
@@ -169,16 +159,6 @@ class NumericSpread:
         refuse_other(len(self.original), len(other.original), "Spreads of so many columns")
         names = ("original", "masked", "distance", "products")
         return NumericSpread(*(_plus(getattr(self, name), getattr(other, name)) for name in names))
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; integers of any size."""
-        names = ("original", "masked", "distance", "products")
-        return {name: [one.to_dict() for one in getattr(self, name)] for name in names}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> NumericSpread:
-        """Inverse of :meth:`to_dict`."""
-        return cls(*(_read(given[name]) for name in ("original", "masked", "distance", "products")))
 
     def correlations(self) -> tuple[FloatArray, FloatArray] | None:
         """Matrices of correlations of both sides, float64 (p, p); None of one column, or if one does not vary."""
@@ -259,7 +239,3 @@ def eigenvalue_change(spread: NumericSpread) -> float | None:
 
 def _plus(one: Sequence[ExactMean], other: Sequence[ExactMean]) -> Means:
     return tuple(a.plus(b) for a, b in zip(one, other, strict=True))
-
-
-def _read(given: Sequence[Mapping[str, Any]]) -> Means:
-    return tuple(ExactMean.from_dict(one) for one in given)

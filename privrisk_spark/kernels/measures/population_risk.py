@@ -36,10 +36,9 @@ All three are at most ``1/f`` and are that at ``p = 1``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import Any
 
 import numpy as np
 import scipy
@@ -49,7 +48,7 @@ from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.measures.identity import SizeHistogram
 from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
 from privrisk_spark.kernels.measures.thresholds import refuse_weights
-from privrisk_spark.kernels.numeric.fold import read, refuse_other, written
+from privrisk_spark.kernels.numeric.fold import refuse_other
 from privrisk_spark.kernels.numeric.moments import Moments
 
 _RECURRENCE_BELOW = 40
@@ -296,27 +295,6 @@ class IndividualRiskTally:
             self.uniques.plus(other.uniques),
             tuple(a + b for a, b in zip(self.above, other.above, strict=True)),
             self.clamped + other.clamped,
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
-        return {
-            "thresholds": [written(threshold) for threshold in self.thresholds],
-            "risks": self.risks.to_dict(),
-            "uniques": self.uniques.to_dict(),
-            "above": list(self.above),
-            "clamped": self.clamped,
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> IndividualRiskTally:
-        """Read what :meth:`to_dict` gave."""
-        return cls(
-            tuple(read(threshold) for threshold in given["thresholds"]),
-            Moments.from_dict(given["risks"]),
-            Moments.from_dict(given["uniques"]),
-            tuple(given["above"]),
-            int(given["clamped"]),
         )
 
     @property

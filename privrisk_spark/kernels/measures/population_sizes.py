@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -80,10 +79,6 @@ class PopulationRisk:
     population_uniques_share: float | None
     above: tuple[Above, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class PopulationHistogram:
@@ -134,19 +129,6 @@ class PopulationHistogram:
         counts.update(dict(zip(other.pairs, other.numbers, strict=True)))
         pairs = sorted(counts)
         return PopulationHistogram(tuple(pairs), tuple(counts[pair] for pair in pairs))
-
-    def to_dict(self) -> dict[str, list[int]]:
-        """JSON-safe form."""
-        return {
-            "sizes": [f for f, _ in self.pairs],
-            "population": [big for _, big in self.pairs],
-            "numbers": list(self.numbers),
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> PopulationHistogram:
-        """Read what :meth:`to_dict` gave."""
-        return cls(tuple(zip(given["sizes"], given["population"], strict=True)), tuple(given["numbers"]))
 
     @property
     def sizes(self) -> SizeHistogram:

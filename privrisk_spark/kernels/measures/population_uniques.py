@@ -11,7 +11,7 @@ An estimate that cannot be had is ``None`` with the reason, never a NaN and neve
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -58,10 +58,6 @@ class UniquesEstimate:
     uniques: float | None
     reason: str | None = None
     parameters: dict[str, float] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
-        return asdict(self)
 
 
 def zayatz(histogram: SizeHistogram, population: int) -> UniquesEstimate:

@@ -30,10 +30,9 @@ occurs several times is never unique.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -327,26 +326,6 @@ class ScoreTally:
             most=max(self.most, other.most),
             contributions=_added(self.contributions, other.contributions),
             inverse=self.inverse.plus(other.inverse),
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; integers of any size."""
-        lists = ("by_size", "by_score", "contributions")
-        return {
-            **{name: getattr(self, name) for name in _COUNTS},
-            **{name: list(getattr(self, name)) for name in lists},
-            "inverse": self.inverse.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> ScoreTally:
-        """Inverse of :meth:`to_dict`."""
-        return cls(
-            **{name: int(given[name]) for name in _COUNTS},
-            by_size=tuple(given["by_size"]),
-            by_score=tuple(given["by_score"]),
-            contributions=tuple(given["contributions"]),
-            inverse=Moments.from_dict(given["inverse"]),
         )
 
     @property

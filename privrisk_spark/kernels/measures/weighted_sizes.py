@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from privrisk_spark.kernels.measures.thresholds import (
     refuse_thresholds,
     refuse_weights,
 )
-from privrisk_spark.kernels.numeric.fold import read, refuse_other, written
+from privrisk_spark.kernels.numeric.fold import refuse_other
 from privrisk_spark.kernels.numeric.moments import Moments
 
 
@@ -123,31 +122,6 @@ class WeightTally:
             above=tuple(a + b for a, b in zip(self.above, other.above, strict=True)),
             below_classes=self.below_classes + other.below_classes,
             below_records=self.below_records + other.below_records,
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
-        return {
-            "thresholds": [written(threshold) for threshold in self.thresholds],
-            "people": self.people.to_dict(),
-            "estimates": self.estimates.to_dict(),
-            "risks": self.risks.to_dict(),
-            "above": list(self.above),
-            "below_classes": self.below_classes,
-            "below_records": self.below_records,
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> WeightTally:
-        """Read what :meth:`to_dict` gave."""
-        return cls(
-            thresholds=tuple(read(threshold) for threshold in given["thresholds"]),
-            people=Moments.from_dict(given["people"]),
-            estimates=Moments.from_dict(given["estimates"]),
-            risks=Moments.from_dict(given["risks"]),
-            above=tuple(given["above"]),
-            below_classes=int(given["below_classes"]),
-            below_records=int(given["below_records"]),
         )
 
     @property

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -50,12 +48,3 @@ class BinCounts:
         """
         refuse_other(len(self.numbers), len(other.numbers), "Counts of the same bins")
         return BinCounts(tuple(a + b for a, b in zip(self.numbers, other.numbers, strict=True)))
-
-    def to_dict(self) -> dict[str, list[int]]:
-        """JSON-safe form."""
-        return {"numbers": list(self.numbers)}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> BinCounts:
-        """Inverse of :meth:`to_dict`."""
-        return cls(tuple(int(number) for number in given["numbers"]))

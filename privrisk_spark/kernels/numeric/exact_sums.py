@@ -7,7 +7,7 @@ digits' sums are put together as Python integers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -78,15 +78,6 @@ class ExactMean:
     def mean(self) -> float:
         """Correctly rounded mean; 0 of nothing."""
         return float(self.exact)
-
-    def to_dict(self) -> dict[str, int]:
-        """JSON-safe form; integers of any size."""
-        return {"weight": self.weight, "total": self.total}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> ExactMean:
-        """Inverse of :meth:`to_dict`."""
-        return cls(int(given["weight"]), int(given["total"]))
 
 
 def exact_total(values: LongArray) -> int:

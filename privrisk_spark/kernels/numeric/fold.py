@@ -10,7 +10,7 @@ For tallies ``a``, ``b``, ``c`` of parts of one table, made with the same questi
 * ``a.plus(b.plus(c)) == a.plus(b).plus(c)`` and ``a.plus(b) == b.plus(a)``;
 * ``T.empty(q).plus(a) == a``;
 * ``T.of(x + y, q) == T.of(x, q).plus(T.of(y, q))`` for parts ``x`` and ``y``, and ``T.of`` nothing is ``T.empty(q)``;
-* ``T.from_dict(json.loads(json.dumps(a.to_dict(), allow_nan=False))) == a``.
+* ``from_json(T, json.loads(json.dumps(as_json(a), allow_nan=False))) == a``.
 
 Equality is of every bit. ``tests/kernels/test_folds.py`` holds every tally to this.
 """
@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, Self, TypeVar
 
 from privrisk_spark.errors import InternalError
+from privrisk_spark.json_values import from_json
 
 
 class Fold(Protocol):
@@ -54,15 +55,6 @@ class Fold(Protocol):
         """
         ...
 
-    def to_dict(self) -> dict[str, Any]:
-        """What JSON can hold, exactly: integers of any size, lists, texts, and floats by :func:`written`."""
-        ...
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Inverse of :meth:`to_dict`, also after a way through JSON."""
-        ...
-
 
 Tally = TypeVar("Tally", bound=Fold)
 
@@ -76,8 +68,8 @@ def folded(empty: Tally, parts: Iterable[Tally]) -> Tally:
 
 
 def folded_dicts(empty: Tally, parts: Iterable[Mapping[str, Any]]) -> Tally:
-    """Tally of all parts together, each given as its :meth:`Fold.to_dict`; ``empty`` where there are none."""
-    return folded(empty, (empty.from_dict(part) for part in parts))
+    """Tally of all parts together, each as JSON holds it; ``empty`` where there are none."""
+    return folded(empty, (from_json(type(empty), part) for part in parts))
 
 
 def refuse_other(one: object, other: object, what: str) -> None:
@@ -97,13 +89,3 @@ def refuse_other(one: object, other: object, what: str) -> None:
     """
     if one != other:
         raise InternalError(f"{what} can be added to their like only: {one!r} is not {other!r}.")
-
-
-def written(value: float) -> str:
-    """A float64 as text, in hexadecimal so that no bit is lost; infinities as ``inf`` and ``-inf``."""
-    return float(value).hex()
-
-
-def read(text: str) -> float:
-    """Inverse of :func:`written`."""
-    return float.fromhex(text)

@@ -7,15 +7,12 @@ integer in units of 2^-1074, the smallest positive float64.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LevelArray, LongArray
-from privrisk_spark.kernels.numeric.fold import read, written
 
 _UNIT = 1074
 _MANTISSA = 53
@@ -104,22 +101,6 @@ class Moments:
             return self.total / (1 << _UNIT)
         except OverflowError:
             return math.inf
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; a total of any size."""
-        return {
-            "n": self.n,
-            "total": self.total,
-            "infinite": self.infinite,
-            "least": written(self.least),
-            "most": written(self.most),
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Moments:
-        """Inverse of :meth:`to_dict`."""
-        n, total, infinite = (int(given[name]) for name in ("n", "total", "infinite"))
-        return cls(n, total, infinite, read(given["least"]), read(given["most"]))
 
 
 def _exact_sum(values: FloatArray, times: LongArray) -> int:

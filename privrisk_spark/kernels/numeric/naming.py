@@ -34,24 +34,9 @@ _PAIRED = 30
 """Determined columns of which it is asked whether two are unrelated, the first ones."""
 
 
-@dataclass(frozen=True)
-class NamingColumn:
-    """A column whose values seem to name individuals.
-
-    Attributes
-    ----------
-    column : int
-    determines : tuple of (int, int)
-        Two columns that it determines and that do not determine each other.
-    """
-
-    column: int
-    determines: tuple[int, int]
-
-
 def find_naming_columns(
     codes: LongArray, asked: Sequence[int], others: Sequence[int] | None = None
-) -> list[NamingColumn]:
+) -> dict[int, tuple[int, int]]:
     """Find columns that repeat and determine two others that do not determine each other.
 
     Rows that share a value of the column are compared. The disagreement of another column is the share of pairs of
@@ -69,12 +54,13 @@ def find_naming_columns(
 
     Returns
     -------
-    list of NamingColumn
-        In the order of `asked`, each with the first such pair.
+    dict of int to (int, int)
+        Columns in the order of `asked`, each with the first two columns that it determines and that do not determine
+        each other.
     """
     columns = [_numbered(codes[:, column]) for column in range(codes.shape[1])]
     able = range(codes.shape[1]) if others is None else others
-    found = []
+    found = {}
     for column in asked:
         groups = _Groups.of(columns[column])
         if groups.values < FEWEST_VALUES:
@@ -84,7 +70,7 @@ def find_naming_columns(
         modes = {other: _numbered(_modes(columns[column], columns[other])) for other in determined[:_PAIRED]}
         pair = next((two for two in combinations(list(modes), 2) if _unrelated(modes[two[0]], modes[two[1]])), None)
         if pair is not None:
-            found.append(NamingColumn(column, pair))
+            found[column] = pair
     return found
 
 

@@ -51,10 +51,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.json_values import JsonDocument
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.numeric.rational import round_down
 from privrisk_spark.kernels.random import discrete_laplace
@@ -73,7 +75,7 @@ _LEAST_FLOAT = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
-class Admission:
+class Admission(JsonDocument):
     """Noise and threshold of the differentially private admission of cells.
 
     Attributes
@@ -93,6 +95,9 @@ class Admission:
     delta_gauss: float
     delta_select: float
 
+    json_keys: ClassVar = ("noise:family", "sigma_squared", "T:threshold", "delta_gauss", "delta_select")
+    family: ClassVar = "gaussian"
+
     @property
     def noise(self) -> str:
         """The noise, in words."""
@@ -102,16 +107,6 @@ class Admission:
     def delta(self) -> Fraction:
         """Delta of the admission."""
         return Fraction(self.delta_gauss) + Fraction(self.delta_select)
-
-    def to_dict(self) -> dict[str, object]:
-        """What may be published of it."""
-        return {
-            "noise": "gaussian",
-            "sigma_squared": self.sigma_squared,
-            "T": self.threshold,
-            "delta_gauss": self.delta_gauss,
-            "delta_select": self.delta_select,
-        }
 
     def sample(self, streams: Streams, n: int) -> LongArray:
         """Draw one noise per element; see :func:`sample`."""

@@ -30,10 +30,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.json_values import JsonDocument
 from privrisk_spark.kernels.arrays import IndexArray, LongArray
 from privrisk_spark.kernels.numeric.rational import any_of, exp_bounds, round_up
 from privrisk_spark.kernels.random.coins import below, bernoulli_exp_fraction, successes
@@ -49,7 +51,7 @@ _CHUNK = 1 << 15  # elements sampled together; streams are per element, so this 
 
 
 @dataclass(frozen=True)
-class LaplaceAdmission:
+class LaplaceAdmission(JsonDocument):
     """Noise and threshold of an admission under discrete Laplace noise.
 
     Attributes
@@ -66,6 +68,9 @@ class LaplaceAdmission:
     threshold: int
     delta_select: float
 
+    json_keys: ClassVar = ("noise:family", "scale", "T:threshold", "delta_select")
+    family: ClassVar = "laplace"
+
     @property
     def noise(self) -> str:
         """The noise, in words."""
@@ -75,15 +80,6 @@ class LaplaceAdmission:
     def delta(self) -> Fraction:
         """Delta of the admission."""
         return Fraction(self.delta_select)
-
-    def to_dict(self) -> dict[str, object]:
-        """What may be published of it; the scale as text, which is exact."""
-        return {
-            "noise": "laplace",
-            "scale": str(self.scale),
-            "T": self.threshold,
-            "delta_select": self.delta_select,
-        }
 
     def sample(self, streams: Streams, n: int) -> LongArray:
         """Draw one noise per element; see :func:`sample`."""

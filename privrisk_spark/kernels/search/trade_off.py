@@ -47,7 +47,7 @@ class Anonymous:
     suppressed: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class AtFloor:
     """The best decision of every record for one utility floor.
 
@@ -298,7 +298,7 @@ def _levels(kept: Sequence[LongArray], nodes: LongArray) -> LongArray:
     return np.column_stack([of_attribute[places[:, i]] for i, of_attribute in enumerate(kept)])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Fits:
     """Dictionary rows that fit a record.
 

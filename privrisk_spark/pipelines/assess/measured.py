@@ -13,6 +13,7 @@ from pyspark.sql import types as T  # noqa: N812 - the name every Spark program 
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.population import PeopleOf
+from privrisk_spark.json_values import from_json
 from privrisk_spark.kernels.adversary.process import Solution
 from privrisk_spark.kernels.measures.household import HouseholdTally
 from privrisk_spark.kernels.numeric.fold import folded
@@ -178,7 +179,7 @@ def _measure_set(
     measuring = tallying(asked, population=_people(opened, counted.population, positions))
     of_buckets = each_bucket(scratch, directory, names, buckets, layout, measuring, target, completed)
     written = scratch.collect_parts(of_buckets)
-    first, *others = (Tallies.from_dict(part["tallies"]) for part in written)  # at least one bucket
+    first, *others = (from_json(Tallies, part["tallies"]) for part in written)  # at least one bucket
     tallies = folded(first, others)
     schema = kept_schema(
         len(columns),

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from privrisk_spark.errors import RefusedError, SchemaError
 from privrisk_spark.extras import require
+from privrisk_spark.json_values import as_json
 from privrisk_spark.pipelines.assess.counted import Counted, Encoded, count_subjects
 from privrisk_spark.pipelines.assess.masked import MaskedRelease, measure_masked, open_masked, predicts_values
 from privrisk_spark.pipelines.assess.measured import (
@@ -347,5 +348,5 @@ def write(run: ResultRun, result: Assessment) -> None:
     for name in RECORDS.values():
         run.place.put_directory(run.scratch.path / name, name)
     run.place.put_json("measures.json", result.measures())
-    run.place.put_json("assessment.json", result.to_dict())
+    run.place.put_json("assessment.json", as_json(result))
     run.place.put_text("report.html", render_assessment(result))

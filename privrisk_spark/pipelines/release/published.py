@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from privrisk_spark.engine.fingerprints import collect_frame_digest
 from privrisk_spark.errors import ReleasedError, WithdrawnError
+from privrisk_spark.json_values import as_json
 from privrisk_spark.ledger.records import Reservation
 from privrisk_spark.ledger.request import lineage_name
 from privrisk_spark.pipelines.release.lake_output import check_staged
@@ -73,7 +74,7 @@ def write_vault_report(run: ReleaseRun, report: Report, *, plan: str, snapshot: 
         Files and rows of the table, expected and processed, and rows without an id of their own.
     """
     vault = run.place.private
-    write_json(vault / "checks.json", [check.to_dict() for check in report.checks])
+    write_json(vault / "checks.json", as_json(report.checks))
     write_text(vault / "report.html", render(report))
     figures = summary(run.policy, report, plan=plan, snapshot=snapshot, seconds=run.progress.seconds, read=read)
     write_json(vault / "summary.json", {**figures, "output.path": str(run.place.output)})
@@ -107,7 +108,7 @@ def stage_documents(
     """
     check_staged(run.policy, run.place)
     staging = run.place.staging
-    write_json(staging / "checks.json", [check.to_dict() for check in public.checks])
+    write_json(staging / "checks.json", as_json(public.checks))
     write_json(staging / "dictionary.json", {"columns": data_dictionary(run.policy, opened.hierarchies)})
     write_text(staging / "report.html", render(public))
     types = written.partitions.types

@@ -16,7 +16,7 @@ from privrisk_spark.kernels.numeric.information import entropy_bits
 from privrisk_spark.kernels.numeric.naming import determined_columns, find_naming_columns
 from privrisk_spark.planning.first_policy.patterns import patterns_of, shape_of
 from privrisk_spark.policy.values import BLANKS
-from privrisk_spark.results.profile import ColumnProfile, ColumnSet, ColumnValues, Kind, Naming, ShareOf
+from privrisk_spark.results.profile import ColumnProfile, ColumnSet, ColumnValues, Kind, Naming
 
 SAMPLED_ROWS = 50_000
 """Rows of the sample; a smaller table is its own sample."""
@@ -102,9 +102,7 @@ def column_profile(
         lengths=None
         if figures.get("shortest") is None
         else (figures["shortest"], figures["longest"], round(figures["length"], 2)),
-        shapes=tuple(
-            ShareOf(shape, n / len(looked_at)) for shape, n in _ordered(shapes)[:_SHOWN_SHAPES] if n >= max(least, 5)
-        ),
+        shapes={shape: n / len(looked_at) for shape, n in _ordered(shapes)[:_SHOWN_SHAPES] if n >= max(least, 5)},
         patterns=patterns,
         information=entropy_bits(np.array([*of_values.values(), absent], dtype=np.int64)),
         variants=len(of_values) - len({tidied(value) for value in of_values}),
@@ -127,7 +125,7 @@ def tidied(value: str) -> str:
     return " ".join(value.strip(BLANKS).upper().split())
 
 
-def _held(kind: str, figures: Mapping[str, Any], there: int, patterns: Sequence[ShareOf]) -> Kind:
+def _held(kind: str, figures: Mapping[str, Any], there: int, share: Mapping[str, float]) -> Kind:
     """What a column holds: texts that are all numbers are numbers, unless zeros stand before them, as in codes."""
     if kind in ("tinyint", "smallint", "int", "bigint", "float", "double") or kind.startswith("decimal"):
         return "number"
@@ -136,7 +134,6 @@ def _held(kind: str, figures: Mapping[str, Any], there: int, patterns: Sequence[
         return by_type[kind]
     if "distinct" not in figures:
         return "other"
-    share = {found.name: found.share for found in patterns}
     if share.get("iso_date", 0) > 0.98:
         return "date"
     if share.get("iso_time", 0) + share.get("iso_date", 0) > 0.98:
@@ -211,7 +208,7 @@ def naming_columns(
     wanted = [places[name] for name in dict.fromkeys([*asked, *alone]) if name in places]
     single = find_naming_columns(table, wanted, range(len(names)))
     every = list(codes)
-    found = {every[one.column]: Naming((every[one.determines[0]], every[one.determines[1]])) for one in single}
+    found = {every[column]: Naming((every[one], every[other])) for column, (one, other) in single.items()}
     table = table[:, : len(names)]
     able = (name for name in asked if name not in found and _may_be_part(codes[name], sample[name]))
     parts = list(islice(able, _PAIRED))
@@ -222,7 +219,7 @@ def naming_columns(
         both = np.where((codes[one] < 0) | (codes[other] < 0), -1, codes[one] * len(codes[one]) + codes[other])
         pair = find_naming_columns(np.stack([both, *[codes[name] for name in rest]]).T, [0])
         if pair:
-            determined = (rest[pair[0].determines[0] - 1], rest[pair[0].determines[1] - 1])
+            determined = (rest[pair[0][0] - 1], rest[pair[0][1] - 1])
             found.setdefault(one, Naming(determined, other))
             found.setdefault(other, Naming(determined, one))
     return found

@@ -427,7 +427,7 @@ def _coarser(column: ColumnProfile) -> dict[str, Any]:
         return {}
     step = 10.0 ** math.floor(math.log10(span) - 1)
     top = math.ceil(high / step) * step
-    whole = not any("." in shape.name for shape in column.shapes)
+    whole = not any("." in shape for shape in column.shapes)
     if whole and step < 1:
         return {}
     digits = max(0, -math.floor(math.log10(step)))

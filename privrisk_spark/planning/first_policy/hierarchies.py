@@ -242,7 +242,7 @@ def _written_dates(column: ColumnProfile) -> _Found:
     year_first = sum(triple[0] > 31 for triple in triples) > len(triples) / 2
     day_first = year_first or any(triple[0] > 12 for triple in triples)
     years = [triple[0] if year_first else triple[2] for triple in triples]
-    shape = column.shapes[0].name if column.shapes and column.shapes[0].share > 0.95 else ""
+    shape = next((shape for shape, share in column.shapes.items() if share > 0.95), "")
     separator = next((sign for sign in "./-" if sign in shape), "")
     if shape.replace(separator or "-", "") != "99999999" or not years or max(years) - min(years) > _MOST_YEARS:
         reason = "dates are written in several ways, so signs are masked from the right; write them YYYY-MM-DD"
@@ -300,10 +300,10 @@ def _codes(column: ColumnProfile, concept: str, values: Sequence[str] | None) ->
                 if all(paths):
                     height = max(len(path) for path in paths if path)
                     return _Found("groups", {}, height, reason, paths=tuple(path for path in paths if path))
-    signs = all(re.fullmatch(r"[A9.\-/ ]+\+?", shape.name) for shape in column.shapes) and bool(column.shapes)
+    signs = all(re.fullmatch(r"[A9.\-/ ]+\+?", shape) for shape in column.shapes) and bool(column.shapes)
     same = column.lengths is not None and column.lengths[0] == column.lengths[1] and 3 <= column.lengths[1] <= 8
     named = concept in ("occupation", "industry", "place", "region", "department")
-    with_digits = any("9" in shape.name for shape in column.shapes)
+    with_digits = any("9" in shape for shape in column.shapes)
     if signs and same and with_digits and column.distinct >= 15 and (column.kind == "text" or named):
         reason = "codes of one length: they are grouped by what they begin with"
         return _mask(column, reason, unsure=not named)
@@ -321,7 +321,7 @@ def _numbers(column: ColumnProfile, concept: str) -> _Found:
         if high >= 90:
             rule["top"] = 90
         return _Found("intervals", {"intervals": rule}, 4, "ages in spans of years, from 90 on one", False)
-    whole = not any("." in shape.name for shape in column.shapes)
+    whole = not any("." in shape for shape in column.shapes)
     if whole and column.distinct <= 8 and high - low <= 16:
         return _Found("intervals", {"intervals": {"widths": [2, 4]}}, 3, "few whole numbers, in groups of neighbours")
     cuts = cuts_near(column.values.quantiles)

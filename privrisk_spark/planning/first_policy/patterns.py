@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
 
-from privrisk_spark.results.profile import ShareOf
-
 IDENTIFYING = {
     "email": "e-mail addresses", "iban": "IBANs with right check digits",
     "card": "card numbers with a right check digit",
@@ -55,8 +53,8 @@ _FORMS: dict[str, str] = {
 _COMPILED = {name: re.compile(form) for name, form in _FORMS.items()}
 
 
-def patterns_of(values: Sequence[str]) -> tuple[ShareOf, ...]:
-    """Return the patterns that some values have, most frequent first.
+def patterns_of(values: Sequence[str]) -> dict[str, float]:
+    """Return the share of values that have each pattern, most frequent first.
 
     Parameters
     ----------
@@ -64,13 +62,13 @@ def patterns_of(values: Sequence[str]) -> tuple[ShareOf, ...]:
         Without blanks at the ends; a value that occurs twice counts twice.
     """
     if not values:
-        return ()
+        return {}
     counts = dict.fromkeys((*IDENTIFYING, *CODED), 0)
     for value, times in Counter(values).items():
         for name in counts:
             counts[name] += times * matches(name, value)
-    there = [ShareOf(name, count / len(values)) for name, count in counts.items() if count]
-    return tuple(sorted(there, key=lambda found: (-found.share, found.name)))
+    found = sorted((-count / len(values), name) for name, count in counts.items() if count)
+    return {name: -share for share, name in found}
 
 
 def matches(pattern: str, value: str) -> bool:

@@ -227,7 +227,7 @@ def _guess(column: ColumnProfile, profile: TableProfile) -> Guess:
 
 def _identifying(column: ColumnProfile) -> tuple[str, float] | None:
     """The pattern of an identifier that most values have, or that some values of a text have."""
-    found = [(one.name, one.share) for one in column.patterns if one.name in IDENTIFYING]
+    found = [(name, share) for name, share in column.patterns.items() if name in IDENTIFYING]
     # Digits alone pass a check by chance, one in eleven or in ten: only where nearly all do, it is none.
     by_chance = {"bsn", "card", "cpf", "phone"}
     found = [one for one in found if one[1] >= (0.95 if one[0] in by_chance else 0.02)]
@@ -368,7 +368,7 @@ def _by_values(column: ColumnProfile, profile: TableProfile) -> Guess:
 
 def _is_measured(column: ColumnProfile) -> bool:
     """Whether numbers are measured and not given out: they have decimals."""
-    return column.kind == "number" and any("." in shape.name for shape in column.shapes)
+    return column.kind == "number" and any("." in shape for shape in column.shapes)
 
 
 # ------------------------------------------------------------------------------------------------------ ids

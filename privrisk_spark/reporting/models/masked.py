@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privrisk_spark.json_values import as_json
 from privrisk_spark.planning.masking import BLOCK_ROWS, EXACT_ROWS, MaskPlan, declared_masks
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.reporting.models.texts import ModelTexts
@@ -95,7 +96,7 @@ def masking_section(found: MaskingFacts) -> Section:
         "ranks, or of the standard deviation, of a masked value the true one is found as often as is told below "
         "(interval disclosure)."
     )
-    return Section("masking", "What masking did", paragraph, "tested", facts, tuple(_remarks(found)), found.to_dict())
+    return Section("masking", "What masking did", paragraph, "tested", facts, tuple(_remarks(found)), as_json(found))
 
 
 def _column_facts(column: MaskedColumn, within: float, share: float | None) -> dict[str, str | int | float]:

@@ -54,7 +54,7 @@ def tallying(
         for sensitive, runs, count in zip(asked.sensitive, classes.held, asked.tables, strict=False):
             of_class = sensitive.of_classes(runs, TableDistribution(count if count[-1] else count[:-1]))
             kept |= {f"{name}_{sensitive.name}": pa.array(values) for name, values in of_class.items()}
-        return pa.table(kept), {"tallies": tallies.to_dict(), "classes": len(classes)}
+        return pa.table(kept), {"tallies": tallies, "classes": len(classes)}
 
     return measured
 

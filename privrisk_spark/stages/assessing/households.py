@@ -14,6 +14,7 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, report
 from privrisk_spark.engine.fingerprints import fingerprints
 from privrisk_spark.engine.slices import dealt, read_slices
 from privrisk_spark.engine.value_codes import as_text_column
+from privrisk_spark.json_values import from_json
 from privrisk_spark.kernels.arrays import FloatArray, WordArray
 from privrisk_spark.kernels.measures.household import HouseholdTally
 from privrisk_spark.kernels.measures.population_risk import negative_binomial_risk
@@ -70,7 +71,7 @@ def collect_households(scratch: Scratch, beside: Batches, rows: int, *, store: s
     def alone(table: pa.Table) -> Mapping[str, object]:
         lonely = table.filter(pc.is_null(table.column(schemas.RECORD_ID)))
         own = np.arange(lonely.num_rows)
-        return {"alone": {name: HouseholdTally.of(own, risk).to_dict() for name, risk in _risks(lonely).items()}}
+        return {"alone": {name: HouseholdTally.of(own, risk) for name, risk in _risks(lonely).items()}}
 
     kept = [schemas.RECORD_ID, *columns]
     parts = scratch.collect_parts(dealt(beside, _of_household, kept, buckets, directory, alone))
@@ -83,9 +84,7 @@ def collect_households(scratch: Scratch, beside: Batches, rows: int, *, store: s
         table = table.filter(pc.is_valid(table.column(schemas.RECORD_ID)))
         code = table.column(schemas.RECORD_ID).combine_chunks().dictionary_encode().indices
         household = code.to_numpy(zero_copy_only=False).astype(np.int64)
-        yield report(
-            "", {"found": {name: HouseholdTally.of(household, risk).to_dict() for name, risk in _risks(table).items()}}
-        )
+        yield report("", {"found": {name: HouseholdTally.of(household, risk) for name, risk in _risks(table).items()}})
 
     found = [
         part["found"] for part in scratch.collect_parts(Batches.of_parts(scratch.spark, range(buckets), read, PARTS))
@@ -93,7 +92,7 @@ def collect_households(scratch: Scratch, beside: Batches, rows: int, *, store: s
     told = [*(part["alone"] for part in parts), *found]
     names_of_risks = dict.fromkeys(name for one in told for name in one)
     return {
-        name: folded(HouseholdTally.empty(), [HouseholdTally.from_dict(one[name]) for one in told])
+        name: folded(HouseholdTally.empty(), [from_json(HouseholdTally, one[name]) for one in told])
         for name in names_of_risks
     }
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, report
 from privrisk_spark.engine.slices import read_slices
+from privrisk_spark.json_values import from_json
 from privrisk_spark.kernels.classes import criteria
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.tally import ClassTally
@@ -52,16 +53,13 @@ def collect_joint_diversity(
 
     def read(bucket: int) -> Iterator[pa.Table]:
         table = read_slices(directory, held, bucket)
-        told = [
-            {name: tally.to_dict() for name, tally in _diversity(*_knowing(table, layout, j, len(asked)), of, apart)}
-            for j, of in enumerate(asked)
-        ]
+        told = [dict(_diversity(*_knowing(table, layout, j, len(asked)), of, apart)) for j, of in enumerate(asked)]
         yield report("", {"joint": told})
 
     parts = scratch.collect_parts(Batches.of_parts(scratch.spark, range(buckets), read, PARTS))
     found = []
     for j in range(len(asked)):
-        of_parts = [{name: ClassTally.from_dict(one) for name, one in part["joint"][j].items()} for part in parts]
+        of_parts = [{name: from_json(ClassTally, one) for name, one in part["joint"][j].items()} for part in parts]
         found.append({name: folded(first, [one[name] for one in of_parts[1:]]) for name, first in of_parts[0].items()})
     return tuple(found)
 

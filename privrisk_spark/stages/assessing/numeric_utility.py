@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from privrisk_spark.engine.batches import PARTS, Scratch, in_chunks, report
+from privrisk_spark.json_values import from_json
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.measures.numeric_utility import (
     NumericMeans,
@@ -42,18 +43,18 @@ def collect_numeric_utility(
 
     def averaged(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            yield report("", {"means": NumericMeans.of(_side(table, "x", p), _side(table, "y", p)).to_dict()})
+            yield report("", {"means": NumericMeans.of(_side(table, "x", p), _side(table, "y", p))})
 
     parts = scratch.collect_parts(matched.rows.then(averaged, PARTS))
-    means = folded(NumericMeans.empty(p), [NumericMeans.from_dict(part["means"]) for part in parts])
+    means = folded(NumericMeans.empty(p), [from_json(NumericMeans, part["means"]) for part in parts])
 
     def spread_about(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
             found = NumericSpread.of(_side(table, "x", p), _side(table, "y", p), means)
-            yield report("", {"spread": found.to_dict()})
+            yield report("", {"spread": found})
 
     parts = scratch.collect_parts(matched.rows.then(spread_about, PARTS))
-    spread = folded(NumericSpread.empty(p), [NumericSpread.from_dict(part["spread"]) for part in parts])
+    spread = folded(NumericSpread.empty(p), [from_json(NumericSpread, part["spread"]) for part in parts])
     constant = {"reason": "the column does not vary, or no record has a number on both sides"}
     each = column_utility(means, spread)
     for name, attribute in (("masked_distance", "il1s"), ("mean_shift", "mean_shift"), ("variance_ratio",) * 2):

@@ -183,7 +183,7 @@ def collect_rank_disclosure(
         for table in in_chunks(tables):
             before, after = _values(table, original), _values(table, masked)
             told = rid(before, after, p, ranks=ranks.load())
-            yield report("", IntervalTally.of(before, after, told).to_dict())
+            yield report("", IntervalTally.of(before, after, told))
 
     return folded_dicts(IntervalTally.empty(), scratch.collect_parts(rows.then(step, PARTS)))
 
@@ -193,7 +193,7 @@ def collect_deviation_of(scratch: Scratch, rows: Batches, name: str) -> Deviatio
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
-            yield report("", Deviation.of(_values(table, name)).to_dict())
+            yield report("", Deviation.of(_values(table, name)))
 
     return folded_dicts(Deviation.empty(), scratch.collect_parts(rows.then(step, PARTS)))
 

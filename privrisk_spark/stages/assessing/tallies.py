@@ -342,57 +342,6 @@ class Tallies:
             divergence=_added(self.divergence, other.divergence),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
-        return {
-            "sizes": self.sizes.to_dict(),
-            "small": self.small.to_dict(),
-            "rows": self.rows,
-            "apart": self.apart,
-            "persons": self.persons,
-            "compatible": _written(self.compatible),
-            "population": _written(self.population),
-            "mapped": _written(self.mapped),
-            "weights": _written(self.weights),
-            "individual": _written(self.individual),
-            "attribute": [{name: tally.to_dict() for name, tally in of.items()} for of in self.attribute],
-            "log_ratios": list(self.log_ratios),
-            "spread": self.spread.to_dict(),
-            "label": _written(self.label),
-            "cells": {name: tally.to_dict() for name, tally in self.cells.items()},
-            "penalty": _written(self.penalty),
-            "divergence": _written(self.divergence),
-        }
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Tallies:
-        """Read what :meth:`to_dict` gave."""
-
-        def read(kind: Any, name: str) -> Any:
-            return None if given[name] is None else kind.from_dict(given[name])
-
-        return cls(
-            sizes=SizeHistogram.from_dict(given["sizes"]),
-            small=ClassTally.from_dict(given["small"]),
-            rows=int(given["rows"]),
-            apart=int(given["apart"]),
-            persons=int(given["persons"]),
-            compatible=read(PopulationHistogram, "compatible"),
-            population=read(PopulationHistogram, "population"),
-            mapped=read(ClassTally, "mapped"),
-            weights=read(WeightTally, "weights"),
-            individual=read(IndividualRiskTally, "individual"),
-            attribute=tuple(
-                {name: ClassTally.from_dict(tally) for name, tally in of.items()} for of in given["attribute"]
-            ),
-            log_ratios=tuple(float(one) for one in given["log_ratios"]),
-            spread=SizeTally.from_dict(given["spread"]),
-            label=read(ClassificationTally, "label"),
-            cells={name: CellTally.from_dict(tally) for name, tally in given["cells"].items()},
-            penalty=read(CellTally, "penalty"),
-            divergence=read(DivergenceTally, "divergence"),
-        )
-
 
 def _weighted(classes: Classes, thresholds: tuple[float, ...]) -> tuple[WeightTally | None, IndividualRiskTally | None]:
     """Risks in the population by sampling weights, of all that a class is compatible with."""
@@ -412,10 +361,6 @@ def _added(one: Tally | None, other: Tally | None) -> Tally | None:
         refuse_other(one is None, other is None, "Tallies of the same measures")
         return None
     return one.plus(other)
-
-
-def _written(tally: Any) -> Any:
-    return None if tally is None else tally.to_dict()
 
 
 def _divergence(classes: Classes, asked: ClassMeasures, released: Released) -> DivergenceTally:

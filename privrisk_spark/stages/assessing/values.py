@@ -64,8 +64,8 @@ def collect_moments(
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in in_chunks(tables):
             matrix = _matrix(table, held)
-            each = [Deviation.of(matrix[:, j]).to_dict() for j in range(p)]
-            yield report("", {"each": each, "together": CrossMoments.of(matrix).to_dict()})
+            each = [Deviation.of(matrix[:, j]) for j in range(p)]
+            yield report("", {"each": each, "together": CrossMoments.of(matrix)})
 
     parts = scratch.collect_parts(rows.then(step, PARTS))
     for j, (name, at) in enumerate(columns.items()):

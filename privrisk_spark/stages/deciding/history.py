@@ -278,7 +278,7 @@ def measure_disclosed_risk(risks: DataFrame, earlier: Sequence[EarlierRelease]) 
             values = [table.column(f"risk{j}").to_numpy() for j in range(n + 1)]
             held = [~np.isnan(of) for of in values]
             moments = [
-                Moments.of(of[there], np.ones(int(there.sum()), dtype=np.int64)).to_dict()
+                Moments.of(of[there], np.ones(int(there.sum()), dtype=np.int64))
                 for of, there in zip(values, held, strict=True)
             ]
             changed = [int(pc.sum(table.column(f"changed{j}")).as_py() or 0) for j in range(n + 1)]

@@ -303,7 +303,7 @@ def _collect_best(inputs: RuleInputs, encoded: Batches, wanted: BestListedRule) 
             # Minimax is of the table here: the mean against each dictionary, of which the worst is taken.
             means = risks if attacker.rule == "minimax" else [attacker.risk(risks)]
             utility = Moments.of(utility_at(disclosure, rows.codes, levels), times)
-            found.append({"utility": utility.to_dict(), "risks": [Moments.of(r, times).to_dict() for r in means]})
+            found.append({"utility": utility, "risks": [Moments.of(r, times) for r in means]})
         return {"rules": found}
 
     meeting = Meeting.collect_by_plan(inputs, encoded, looked_up, costly=True)

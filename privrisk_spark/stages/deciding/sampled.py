@@ -24,8 +24,6 @@ from privrisk_spark.kernels.search.trade_off import Fits, TradeOff, floors_betwe
 from privrisk_spark.planning.trade_off import ANONYMITY, DRAWN, FLOORS, PARTS, SHOWN, SUPPRESSED_AT_MOST, SampleSize
 from privrisk_spark.results.trade_off import (
     AnonymousPoint,
-    FitFacts,
-    FloorPoint,
     PartPoint,
     RecodingPoint,
     RiskyClass,
@@ -235,7 +233,6 @@ def trade_off(
     utility = whole.released(sample.utility[:records], shown, whole.utility)
     consistent = whole.released(sample.consistent[:records], shown, whole.consistent)
     as_is, as_released = whole.consistent[:, 0], consistent.astype(np.int64)
-    before, after = Fits.of(as_is), Fits.of(as_released)
     return TradeOffFacts(
         records=len(given),
         nodes=whole.n_nodes,
@@ -246,10 +243,7 @@ def trade_off(
             RecodingPoint(levels[n], float(whole.mean_risk[n]), float(whole.mean_utility[n])) for n in drawn.tolist()
         ),
         frontier=tuple(place[n] for n in whole.frontier().tolist()),
-        floors=tuple(
-            FloorPoint(one.floor, one.risk, one.utility, one.infeasible, one.levels)
-            for one in map(whole.at_floor, floors_between(whole, FLOORS, and_at=floor))
-        ),
+        floors=tuple(map(whole.at_floor, floors_between(whole, FLOORS, and_at=floor))),
         anonymous=tuple(
             AnonymousPoint(one.k, levels[one.node], one.risk, one.utility, one.suppressed)
             for one in found
@@ -258,8 +252,8 @@ def trade_off(
         suppressed_at_most=SUPPRESSED_AT_MOST,
         risk=float(risk.mean()),
         utility=float(utility.mean()),
-        fits_before=FitFacts(before.least, before.median, before.alone),
-        fits_after=FitFacts(after.least, after.median, after.alone),
+        fits_before=Fits.of(as_is),
+        fits_after=Fits.of(as_released),
         parts=tuple(
             PartPoint(share, *(float(found_in_part(fit, share).mean()) for fit in (as_is, as_released)))
             for share in PARTS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
@@ -13,10 +13,10 @@ from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.counts import StoredCounts
 from privrisk_spark.engine.decided import WeightColumns
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.json_values import as_json
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.release import Section
 from privrisk_spark.stages.diagnostics.estimated import (
     Containment,
@@ -53,6 +53,14 @@ class BoundFacts:
     gaps: tuple[str, ...]
     plan: str
 
+    json_keys: ClassVar = (
+        "status", "holds", "gaps", "risk_against_estimate:tightness.estimated",
+        "risk_against_true:tightness.true", "ratio:tightness.ratio", "greatest_ratio:tightness.greatest_ratio",
+        "records:tightness.rows", "records_above_the_bound:tightness.broken",
+        "records_the_estimate_lacks:containment.missing", "records_the_true_dictionary_lacks:tightness.absent",
+        "estimate_rows_without_counterpart:order.unmatched", "order", "plan",
+    )  # fmt: skip
+
     @property
     def status(self) -> Status:
         """``proved`` for every rule if nothing is missing, else ``heuristic``."""
@@ -62,28 +70,6 @@ class BoundFacts:
     def holds(self) -> bool:
         """Whether ``R(δ, θ) <= R(δ, θ̂)`` for the decisions of this run, proved or not."""
         return self.tightness.ratio >= 1 - TOLERANCE
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the facts, JSON-safe, for ``summary.json``."""
-        order, tight = self.order, self.tightness
-        against = {name: getattr(order, name) for name in DictionaryOrder.__dataclass_fields__}
-        facts = {
-            "status": self.status,
-            "holds": self.holds,
-            "gaps": self.gaps,
-            "risk_against_estimate": tight.estimated,
-            "risk_against_true": tight.true,
-            "ratio": tight.ratio,
-            "greatest_ratio": tight.greatest_ratio,
-            "records": tight.rows,
-            "records_above_the_bound": tight.broken,
-            "records_the_estimate_lacks": self.containment.missing,
-            "records_the_true_dictionary_lacks": tight.absent,
-            "estimate_rows_without_counterpart": order.unmatched,
-            "order": {"holds": order.holds, **against},
-            "plan": self.plan,
-        }
-        return {name: json_safe(value) for name, value in facts.items()}
 
     def section(self) -> Section:
         """Return the facts for the vault's report."""
@@ -118,7 +104,7 @@ class BoundFacts:
             "records the true dictionary lacks": tight.absent,
         }
         text = f"{_ESTIMATED} {found} {measured}"
-        return Section("bound", _HEADING, text, self.status, facts, self.gaps, figures=self.to_dict())
+        return Section("bound", _HEADING, text, self.status, facts, self.gaps, figures=as_json(self))
 
 
 _HEADING = "Estimated dictionary"

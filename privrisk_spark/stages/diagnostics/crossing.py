@@ -15,11 +15,11 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
 from privrisk_spark.engine.counts import SpreadVectors, StoredAttacker, StoredCounts
 from privrisk_spark.engine.decided import WeightColumns, floats, integers
+from privrisk_spark.json_values import as_json
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.objective import GreatestAggregate
 from privrisk_spark.kernels.search.crossing import crossings
 from privrisk_spark.policy.policy import Policy
-from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.release import Section
 
 _PER_DECADE = 50
@@ -103,8 +103,7 @@ class CrossingFacts:
             "most": self.most if self.quantiles else None,
             "percentiles_10_50_90": list(self.quantiles),
         }
-        safe = {name: json_safe(value) for name, value in figures.items()}
-        return Section("crossing", "All or nothing", text, "tested", facts, figures=safe)
+        return Section("crossing", "All or nothing", text, "tested", facts, figures=as_json(figures))
 
 
 def collect_crossings(

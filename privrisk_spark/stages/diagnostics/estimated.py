@@ -16,8 +16,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +84,12 @@ class DictionaryOrder:
     coarser: int
     of_attribute: dict[str, int]
     fewer_people: int = 0
+
+    json_keys: ClassVar = (
+        "holds", "estimate_rows", "true_rows", "estimate_null_ids", "true_null_ids", "estimate_duplicate_ids",
+        "true_duplicate_ids", "unmatched", "ambiguous", "not_more_general", "coarser", "of_attribute",
+        "fewer_people",
+    )  # fmt: skip
 
     @property
     def holds(self) -> bool:
@@ -161,7 +167,7 @@ def measure_dictionary_order(
 
     parts = _collect_facts(Batches.of_frame(of_id).then(step, PARTS))
     total = {name: sum(part[name] for part in parts) for name in (parts[0] if parts else {})}
-    whole = {name: total.get(name, 0) for name in DictionaryOrder.__dataclass_fields__ if name != "of_attribute"}
+    whole = {one.name: total.get(one.name, 0) for one in fields(DictionaryOrder) if one.name != "of_attribute"}
     return DictionaryOrder(**whole, of_attribute={name: total.get(f"a{i}", 0) for i, name in enumerate(hierarchies)})
 
 
@@ -319,8 +325,8 @@ def measure_tightness(
             ratio = looseness(estimated, evaluated.risk[member])
             times = _records(table)
             facts = {
-                "estimated": Moments.of(estimated, times).to_dict(),
-                "true": Moments.of(evaluated.risk[member], times).to_dict(),
+                "estimated": Moments.of(estimated, times),
+                "true": Moments.of(evaluated.risk[member], times),
                 "greatest": float(ratio.max()),
                 "broken": int(times[ratio < 1 - TOLERANCE].sum()),
                 "absent": int(times[evaluated.absent[member]].sum()),

@@ -274,7 +274,7 @@ def measure_linkage(risks: Batches, attributes: Sequence[str]) -> LinkageFacts:
         for table in in_chunks(tables):
             once = np.ones(table.num_rows, dtype=np.int64)
             links = table.column(LINKS).to_numpy()
-            facts = {name: Moments.of(floats(table, [name])[:, 0], once).to_dict() for name in names}
+            facts = {name: Moments.of(floats(table, [name])[:, 0], once) for name in names}
             counts = {
                 "linked": int(np.count_nonzero(links)),
                 LINKS: int(links.sum()),

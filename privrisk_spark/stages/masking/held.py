@@ -179,11 +179,9 @@ def collect_held(scratch: Scratch, encoded: Batches, columns: Sequence[str], pla
                     else table.column(f"r{names.index(name)}").null_count
                     for name in plan.masks
                 },
-                "deviations": {name: Deviation.of(of).to_dict() for name, of in finite.items()},
-                "together": CrossMoments.of(matrix_of(finite, plan.numbers, n)).to_dict(),
-                "groups": {
-                    label: CrossMoments.of(matrix_of(finite, of, n)).to_dict() for label, of in together.items()
-                },
+                "deviations": {name: Deviation.of(of) for name, of in finite.items()},
+                "together": CrossMoments.of(matrix_of(finite, plan.numbers, n)),
+                "groups": {label: CrossMoments.of(matrix_of(finite, of, n)) for label, of in together.items()},
                 "categories": {name: _counts(table.column(f"r{names.index(name)}")) for name in chances},
                 "patterns": patterns,
             }

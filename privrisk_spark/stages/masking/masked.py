@@ -142,7 +142,7 @@ def collect_masked(
             made, changed = _by_chance(released[name], categories, matrix, drawn)
             facts["columns"][name] = {"missing": made.null_count, "changed": changed}
             released[name] = pa.chunked_array([made])
-        facts["together"] = CrossMoments.of(matrix_of(after, numeric, table.num_rows)).to_dict()
+        facts["together"] = CrossMoments.of(matrix_of(after, numeric, table.num_rows))
         out = {f"r{i}": released[name] for i, name in enumerate(columns)}
         ones = pa.array(np.ones(table.num_rows, dtype=np.int64))
         facts["tuples"] = write_tuples(pa.table(out | {schemas.N_ROWS: ones}), tuples, files=files)
@@ -230,9 +230,9 @@ def _compared(before: FloatArray, after: FloatArray, width: float) -> dict[str, 
         "changed": int(
             np.count_nonzero(both & (before != after)) + np.count_nonzero(np.isnan(after) & ~np.isnan(before))
         ),
-        "deviation": Deviation.of(after).to_dict(),
-        "apart": ExactMean.of(apart, np.ones(len(apart), dtype=np.int64)).to_dict(),
-        "within": IntervalTally.of(before, after, within(before, after, width)).to_dict(),
+        "deviation": Deviation.of(after),
+        "apart": ExactMean.of(apart, np.ones(len(apart), dtype=np.int64)),
+        "within": IntervalTally.of(before, after, within(before, after, width)),
     }
 
 

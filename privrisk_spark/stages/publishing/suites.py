@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Literal
 
+from privrisk_spark.json_values import as_json
 from privrisk_spark.results.contract import FactRule
-from privrisk_spark.results.json_values import json_safe
 
 Contract = Literal["input", "release"]
 
@@ -103,4 +103,4 @@ def _documents(
         "meta": {},
         "id": None,
     }
-    return {"suite": json_safe(suite), "result": json_safe(result)}
+    return {"suite": as_json(suite), "result": as_json(result)}

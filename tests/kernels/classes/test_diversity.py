@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError, InternalError
+from privrisk_spark.json_values import as_json, from_json
 from privrisk_spark.kernels.classes.closeness import TableDistribution
 from privrisk_spark.kernels.classes.criteria import (
     ALPHA,
@@ -221,10 +222,10 @@ def test_any_division_into_tasks_gives_the_same_bits(classes: list[Class], data:
     for t in data.draw(st.permutations(range(3))):
         mine = part(classes, [j for j in order if task[j] == t], most)
         # through the text that a task would send
-        mine = [type(one).from_dict(json.loads(json.dumps(one.to_dict(), allow_nan=False))) for one in mine]
+        mine = [from_json(type(one), json.loads(json.dumps(as_json(one), allow_nan=False))) for one in mine]
         merged = [one.plus(other) for one, other in zip(merged, mine, strict=True)]
     assert merged == whole
-    assert [one.to_dict() for one in merged] == [one.to_dict() for one in whole]
+    assert [as_json(one) for one in merged] == [as_json(one) for one in whole]
 
 
 @given(CLASSES)

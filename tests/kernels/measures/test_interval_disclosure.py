@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.json_values import as_json, from_json
 from privrisk_spark.kernels.measures.interval_disclosure import (
     Deviation,
     IntervalTally,
@@ -196,9 +197,9 @@ def test_parts_are_put_together_exactly(pairs, parts, seed):
     for part in range(parts):
         here = owner == part
         one = IntervalTally.of(original[here], masked[here], disclosed[here], times[here])
-        tally = tally.plus(IntervalTally.from_dict(json.loads(json.dumps(one.to_dict()))))
+        tally = tally.plus(from_json(IntervalTally, json.loads(json.dumps(as_json(one)))))
         other = Deviation.of(original[here], times[here])
-        deviation = deviation.plus(Deviation.from_dict(json.loads(json.dumps(other.to_dict()))))
+        deviation = deviation.plus(from_json(Deviation, json.loads(json.dumps(as_json(other)))))
     assert tally == IntervalTally.of(original, masked, disclosed, times)
     assert deviation == Deviation.of(original, times)
     known = [not (math.isnan(v) or math.isnan(m)) for v, m in pairs]

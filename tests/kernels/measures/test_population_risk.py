@@ -14,6 +14,7 @@ from scipy import stats
 from scipy.optimize import minimize
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.json_values import as_json, from_json
 from privrisk_spark.kernels.measures.identity import SizeHistogram
 from privrisk_spark.kernels.measures.population_risk import (
     IndividualRiskTally,
@@ -220,7 +221,7 @@ def test_partitions_change_no_bit(table, seed, parts):
     empty = IndividualRiskTally.empty([0.01, 0.1, 0.5])
     total = empty
     for part in parted:
-        total = total.plus(IndividualRiskTally.from_dict(json.loads(json.dumps(tally(part).to_dict()))))
+        total = total.plus(from_json(IndividualRiskTally, json.loads(json.dumps(as_json(tally(part))))))
     whole = tally(table)
     assert total == whole
     assert whole.plus(empty) == empty.plus(whole) == whole
@@ -506,7 +507,7 @@ def test_an_estimate_is_possible_or_has_a_reason(histogram, more):
     population = table.records + more
     for model in MODELS:
         found = model(table, population)
-        json.dumps(found.to_dict(), allow_nan=False)
+        json.dumps(as_json(found), allow_nan=False)
         if found.uniques is None:
             assert found.reason
             continue

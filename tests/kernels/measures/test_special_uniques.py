@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.json_values import as_json, from_json
 from privrisk_spark.kernels.measures import special_uniques
 from privrisk_spark.kernels.measures.special_uniques import ScoreTally, SpecialUniques, weights_of_sizes
 from privrisk_spark.kernels.numeric.moments import Moments
@@ -215,7 +216,7 @@ def test_parts_of_the_records_change_no_bit(rows, seed, parts):
     for part in range(parts):
         here = part_of == part
         tally = ScoreTally.of(SpecialUniques(found.counts[here], found.numbers[here], found.contributions[here]))
-        total = total.plus(ScoreTally.from_dict(json.loads(json.dumps(tally.to_dict()))))
+        total = total.plus(from_json(ScoreTally, json.loads(json.dumps(as_json(tally)))))
     whole = ScoreTally.of(found)
     assert total == whole
     assert whole.plus(empty) == empty.plus(whole) == whole

@@ -7,7 +7,7 @@ import pytest
 
 from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.numeric import naming
-from privrisk_spark.kernels.numeric.naming import NamingColumn, find_naming_columns
+from privrisk_spark.kernels.numeric.naming import find_naming_columns
 
 
 def individuals(rows: int, people: int, *, seed: int = 1) -> tuple[LongArray, np.random.Generator]:
@@ -21,7 +21,7 @@ def individuals(rows: int, people: int, *, seed: int = 1) -> tuple[LongArray, np
 @pytest.mark.parametrize(("rows", "people"), [(3_000, 76), (3_000, 900), (30_000, 26_000)])
 def test_find_naming_columns_id_of_individuals_is_found(rows: int, people: int) -> None:
     codes, _ = individuals(rows, people)
-    assert find_naming_columns(codes, [0]) == [NamingColumn(0, (1, 2))]
+    assert find_naming_columns(codes, [0]) == {0: (1, 2)}
 
 
 def test_find_naming_columns_some_wrong_and_missing_values_is_found() -> None:
@@ -31,7 +31,7 @@ def test_find_naming_columns_some_wrong_and_missing_values_is_found() -> None:
         codes[wrong, column] = codes[random.permutation(len(codes))[wrong.nonzero()[0]], column]
         codes[random.random(len(codes)) < 0.05, column] = -1
     codes[random.random(len(codes)) < 0.05, 0] = -1
-    assert [one.column for one in find_naming_columns(codes, [0])] == [0]
+    assert list(find_naming_columns(codes, [0])) == [0]
 
 
 def test_find_naming_columns_any_order_of_rows_is_the_same() -> None:
@@ -44,7 +44,7 @@ def test_find_naming_columns_postcode_with_city_and_state_is_not_found() -> None
     postcode = random.integers(0, 400, 5_000)
     city = postcode // 4
     codes = np.column_stack([postcode, city, city // 10, random.integers(0, 2, 5_000)]).astype(np.int64)
-    assert find_naming_columns(codes, range(4)) == []
+    assert find_naming_columns(codes, range(4)) == {}
 
 
 @pytest.mark.parametrize("changed", ["does not repeat", "few values", "one determined", "unrelated"])
@@ -58,17 +58,17 @@ def test_find_naming_columns_without_a_condition_is_not_found(changed: str) -> N
         codes[:, 1] = random.integers(0, 20_000, len(codes))
     else:
         codes[:, 0] = random.permutation(codes[:, 0])
-    assert find_naming_columns(codes, [0]) == []
+    assert find_naming_columns(codes, [0]) == {}
 
 
 def test_find_naming_columns_birth_dates_of_many_people_are_not_found() -> None:
     codes, _ = individuals(30_000, 25_000)
-    assert find_naming_columns(codes, [1, 2, 3]) == []
+    assert find_naming_columns(codes, [1, 2, 3]) == {}
 
 
 def test_find_naming_columns_no_rows_finds_nothing() -> None:
-    assert find_naming_columns(np.zeros((0, 3), dtype=np.int64), range(3)) == []
-    assert find_naming_columns(np.full((50, 3), -1, dtype=np.int64), range(3)) == []
+    assert find_naming_columns(np.zeros((0, 3), dtype=np.int64), range(3)) == {}
+    assert find_naming_columns(np.full((50, 3), -1, dtype=np.int64), range(3)) == {}
 
 
 def test_find_naming_columns_many_unrelated_columns_compares_few_of_them_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_find_naming_columns_many_unrelated_columns_compares_few_of_them_whole(m
 
     monkeypatch.setattr(naming._Groups, "unexplained", unexplained)
     # The birth date of an individual is one of 20,000 here, and so nearly an id itself.
-    assert [one.column for one in find_naming_columns(table, [0, *range(3, 44)])] == [0]
+    assert list(find_naming_columns(table, [0, *range(3, 44)])) == [0]
     assert compared < 100
 
 

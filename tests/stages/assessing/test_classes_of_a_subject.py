@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 from privrisk_spark.engine import batches, schemas
 from privrisk_spark.engine.batches import Batches, Scratch
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.json_values import as_json, from_json
 from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.numeric.fold import folded
 from privrisk_spark.stages.assessing import classes as frames
@@ -130,11 +131,11 @@ def measured(scratch: Scratch, subject: Batches, of: Layout, buckets: int, name:
     what = asked(of, totals(parts, of), [HIERARCHIES[i] for i in positions])
 
     def step(found: Classes) -> tuple[None, dict[str, Any]]:
-        return None, {"tallies": Tallies.of(found, what).to_dict()}
+        return None, {"tallies": as_json(Tallies.of(found, what))}
 
     found = parts_of(each_bucket(scratch, directory, names, buckets, of, step, ""))
     assert len(found) == buckets
-    return folded(Tallies.empty(what, weighted=of.weighted), [Tallies.from_dict(part["tallies"]) for part in found])
+    return folded(Tallies.empty(what, weighted=of.weighted), [from_json(Tallies, part["tallies"]) for part in found])
 
 
 @pytest.mark.parametrize("kind", ["plain", "weighted", "persons", "both"])
@@ -154,7 +155,7 @@ def test_the_same_tallies_whatever_parts_and_buckets(
             name = f"{i}-{buckets}"
             found.append(measured(scratch, Batches.of_frame(frame), of, buckets, name, positions))
     assert all(one == found[0] for one in found)
-    assert {json.dumps(one.to_dict()) for one in found} == {json.dumps(found[0].to_dict())}
+    assert {json.dumps(as_json(one)) for one in found} == {json.dumps(as_json(found[0]))}
     sizes = Counter(one["persons"] if of.persons else one["rows"] for one in expected.values())
     assert dict(zip(found[0].sizes.sizes, found[0].sizes.numbers, strict=True)) == sizes
     assert found[0].rows == len(rows)
@@ -214,7 +215,7 @@ def test_nothing_to_count(spark: Any, tmp_path: Path, persons: bool, weighted: b
         tables = tuple(np.ones(count + 1, dtype=np.int64) for count in VALUES)
         empty = Tallies.of(none, asked(of, tables, HIERARCHIES))
         full = Tallies.of(classes_of(None, of), asked(of, tables, HIERARCHIES))
-        assert empty.plus(full) == empty == Tallies.from_dict(json.loads(json.dumps(empty.to_dict())))
+        assert empty.plus(full) == empty == from_json(Tallies, json.loads(json.dumps(as_json(empty))))
 
 
 def test_buckets_and_kept_tables(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

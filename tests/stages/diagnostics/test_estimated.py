@@ -34,6 +34,7 @@ from privrisk_spark.engine.decided import WeightColumns
 from privrisk_spark.engine.value_codes import resolve
 from privrisk_spark.engine.vectors import vectors_of_table
 from privrisk_spark.errors import InputError, SchemaError
+from privrisk_spark.json_values import as_json
 from privrisk_spark.kernels.counting.consistent import Axis
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
 from privrisk_spark.kernels.disclosure.estimated import nested_counts
@@ -453,12 +454,12 @@ def test_the_bound_of_a_table_by_a_coarser_dictionary(spark, tmp_path):
     assert found.tightness.ratio == pytest.approx(math.fsum(estimated) / math.fsum(against), rel=1e-12)
     assert found.tightness.ratio > 1.5
     assert (found.tightness.rows, found.tightness.broken, found.tightness.absent) == (9, 0, 0)
-    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    document = json.loads(json.dumps(as_json(found), allow_nan=False))
     assert document["risk_against_true"]["mean"] == found.tightness.true.mean
     assert document["order"]["of_attribute"] == {"place": 0, "sex": 0}
     section = found.section()
     assert section.status == "proved"
-    assert section.figures == found.to_dict()
+    assert section.figures == as_json(found)
     assert "no disclosure rule has a higher risk" in section.paragraph
     assert "the bound holds." in section.paragraph
     assert section.remarks == ()

@@ -16,9 +16,9 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privrisk_spark.json_values import as_json
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import InputFacts, ReleaseFacts
-from privrisk_spark.results.json_values import json_safe
 from privrisk_spark.results.masking import MaskedColumn, MaskingFacts
 from privrisk_spark.stages.publishing.contracts import masked_rules, validate
 from privrisk_spark.stages.publishing.suites import Contract, column_suite, fact_suite
@@ -131,7 +131,7 @@ def by_great_expectations(title: str, asked: list[Any], holds: list[bool], obser
             meta={},
         )
         suite = gx.ExpectationSuite(title, expectations=asked)
-        return {"suite": json_safe(suite.to_json_dict()), "result": json_safe(result.to_json_dict())}
+        return {"suite": as_json(suite.to_json_dict()), "result": as_json(result.to_json_dict())}
 
 
 def test_documents_equal_those_of_great_expectations() -> None:

@@ -21,10 +21,9 @@ Scheuren, W. E. Winkler, "Data Quality and Record Linkage Techniques" (2007).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -152,16 +151,6 @@ class LinkageModel:
         others = pairs - linked
         return weights, linked / linked.sum(), others / others.sum()
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
-        return {"m": [list(one) for one in self.m], "u": [list(one) for one in self.u], "prior": self.prior}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> LinkageModel:
-        """Inverse of :meth:`to_dict`."""
-        m, u = (tuple(tuple(float(p) for p in one) for one in given[name]) for name in ("m", "u"))
-        return cls(m, u, float(given["prior"]))
-
 
 @dataclass(frozen=True)
 class Fitted:
@@ -192,16 +181,6 @@ class Fitted:
     def parted(self) -> bool:
         """As :attr:`LinkageModel.parted`."""
         return self.model.parted
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
-        return {
-            "model": self.model.to_dict(),
-            "log_likelihood": list(self.log_likelihood),
-            "converged": self.converged,
-            "exchanged": self.exchanged,
-            "parted": self.parted,
-        }
 
 
 def frequencies(counts: PatternCounts) -> Levels:

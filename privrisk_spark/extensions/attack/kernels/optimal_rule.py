@@ -12,7 +12,7 @@ a small share of them may still be more pairs than there are persons.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -69,10 +69,6 @@ class OptimalRule:
             Of sum 1.
         """
         return _shares(weights, self.upper, self.lower, self.linked_at_upper, self.apart_at_lower)
-
-    def to_dict(self) -> dict[str, float]:
-        """JSON-safe form."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def optimal_rule(

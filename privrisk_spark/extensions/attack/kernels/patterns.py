@@ -6,7 +6,7 @@ are all that the parameters of probabilistic record linkage are estimated from, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -100,15 +100,6 @@ class PatternCounts:
             total[code] = total.get(code, 0) + pairs
         ordered = sorted(total.items())
         return PatternCounts(self.levels, tuple(c for c, _ in ordered), tuple(n for _, n in ordered))
-
-    def to_dict(self) -> dict[str, list[int]]:
-        """JSON-safe form."""
-        return {"levels": list(self.levels), "code": list(self.code), "pairs": list(self.pairs)}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> PatternCounts:
-        """Inverse of :meth:`to_dict`."""
-        return cls(*(tuple(int(number) for number in given[name]) for name in ("levels", "code", "pairs")))
 
     @property
     def total(self) -> int:

@@ -246,17 +246,17 @@ def tell_members(run: ResultRun, opened: Opened, encoded: Batches, protected: Pr
             reading="nearest",
         )
         people = in_blocks(run, people, protected.rows, people=None)
-        dealt = collect_dealt(run.scratch, people, protected.rows, "members")
+        got, links = collect_dealt(run.scratch, people, protected.rows, "members")
         recall = None
-        if dealt.links is not None:
-            recall = collect_recall(run.scratch, dealt.links, most=asked.exact_pairs, seed=seed)
+        if links is not None:
+            recall = collect_recall(run.scratch, links, most=asked.exact_pairs, seed=seed)
         if run.policy.table.entity_id is None:
-            score = dealt.got[places_of(keys_of(everybody.nodes), presence.known.nodes)]
+            score = got[places_of(keys_of(everybody.nodes), presence.known.nodes)]
             halves = presence.halves
         else:
             directory = run.scratch.directory("members-known")
             told = collect_members(
-                protected.tried, there, present, everybody, dealt.got, directory, seed=seed, most=most, key="table"
+                protected.tried, there, present, everybody, got, directory, seed=seed, most=most, key="table"
             )
             score, halves = told.score, told.halves
         members, others = (halves[0][j] + halves[1][j] for j in range(2))

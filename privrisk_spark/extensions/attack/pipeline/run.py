@@ -44,6 +44,7 @@ from privrisk_spark.extensions.attack.policy import OF_VALUES, attack_of
 from privrisk_spark.extensions.attack.results.attacks import Attack, AttackResult
 from privrisk_spark.extensions.attack.results.inferences import Inference, LearnedDistance, MembershipFound
 from privrisk_spark.extras import require
+from privrisk_spark.json_values import as_json
 from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.pipelines.opening import Inspection
 from privrisk_spark.pipelines.run import Announce, ResultRun, start_run
@@ -299,5 +300,5 @@ def write(run: ResultRun, result: AttackResult, tried: Attacks) -> None:
         move(run.scratch.write_parquet(one.pairs, f"written-{search.key}"), pairs / search.key)
     run.place.put_directory(pairs, "pairs")
     run.place.put_json("measures.json", result.measures())
-    run.place.put_json("attack.json", result.to_dict())
+    run.place.put_json("attack.json", as_json(result))
     run.place.put_text("report.html", render_attack(result))

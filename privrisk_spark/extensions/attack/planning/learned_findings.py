@@ -10,6 +10,7 @@ from privrisk_spark.extensions.attack.planning.attacks import known_columns
 from privrisk_spark.extensions.attack.planning.findings import ATTACKS
 from privrisk_spark.extensions.attack.results.attacks import Attack
 from privrisk_spark.extensions.attack.results.inferences import LearnedDistance, RightRows, Search
+from privrisk_spark.json_values import as_json
 from privrisk_spark.policy.policy import Policy
 
 
@@ -53,7 +54,7 @@ def learned_distance(policy: Policy, fitted: FittedDistance) -> LearnedDistance:
         search=Search("learned", "person", distance=one.kind),
         title=f"{ATTACKS['person'][0]}, by {LEARNED[one.kind]} learned from {fitted.training.tried:,} true pairs{kept}",
         weights=dict(zip(known_columns(policy), one.aggregate.weights_of_columns().tolist(), strict=True)),
-        parameters=one.aggregate.to_dict(),
+        parameters=as_json(one.aggregate),
         training_standard=fitted.training_standard,
         training=fitted.training,
         held_out_standard=fitted.held_out_standard,

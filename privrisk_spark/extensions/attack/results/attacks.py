@@ -22,7 +22,7 @@ from privrisk_spark.extensions.attack.results.inferences import (
     recall_figures,
     recall_sentence,
 )
-from privrisk_spark.results.json_values import json_safe
+from privrisk_spark.json_values import as_json
 from privrisk_spark.results.page import html_table
 
 
@@ -279,6 +279,23 @@ class AttackResult:
     status: ClassVar[Status] = "tested"
     """Of the links: they are exact. The limits are those of people drawn at random (proved)."""
 
+    json_keys: ClassVar = (
+        "run_id", "name:title", "date:created", "version", "methods", "status", "protected",
+        "protected_rows:rows", "records", "known", "weights", "at_most", "certain_at_most", "passed",
+        "paragraph", "attacks:told", "learned:learned_distances", "notes", "measures",
+    )  # fmt: skip
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of the methods, each once."""
+        others = [*(one.method for one in self.inferences), *([] if self.membership is None else ["membership"])]
+        return list(dict.fromkeys([*(search.method for search in self.searches), *others]))
+
+    @property
+    def learned_distances(self) -> list[dict[str, Any]]:
+        """What was learned by each search, with the search's parameters."""
+        return [{**one.search.parameters, **as_json(one)} for one in self.learned]
+
     @property
     def strongest(self) -> Attack | None:
         """The attack that finds the most people; None where no links were tried."""
@@ -365,41 +382,9 @@ class AttackResult:
             ),
         ]
         return [
-            json_safe({"name": name, "value": value, "unit": unit, "parameters": of, "status": status})
+            as_json({"name": name, "value": value, "unit": unit, "parameters": of, "status": status})
             for name, value, unit, of, status in figures
         ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe, for ``attack.json``."""
-        document = {
-            "run_id": self.run_id,
-            "name": self.title,
-            "date": self.created,
-            "version": self.version,
-            "methods": list(
-                dict.fromkeys(
-                    [
-                        *(search.method for search in self.searches),
-                        *(one.method for one in self.inferences),
-                        *([] if self.membership is None else ["membership"]),
-                    ]
-                )
-            ),
-            "status": self.status,
-            "protected": self.protected,
-            "protected_rows": self.rows,
-            "records": self.records,
-            "known": dict(self.known),
-            "weights": dict(self.weights),
-            "at_most": self.at_most,
-            "certain_at_most": self.certain_at_most,
-            "passed": self.passed,
-            "paragraph": self.paragraph,
-            "attacks": list(self.told),
-            "learned": [one.to_dict() for one in self.learned],
-            "notes": list(self.notes),
-        }
-        return {name: json_safe(value) for name, value in document.items()} | {"measures": self.measures()}
 
     def _repr_html_(self) -> str:
         head = ("attack", "records", "found", "share", "at least", "at most")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from privrisk_spark.claims import Status
 from privrisk_spark.extensions.attack.kernels.evidence import Found
@@ -233,6 +233,8 @@ class LearnedDistance:
     fell_back: bool
     rows: RightRows | None = None
 
+    json_keys: ClassVar = ("weights", "parameters", "status", "gap", "fell_back")
+
     def figures(self) -> Iterator[Figure]:
         """Its measures, but for what it finds of the others."""
         of, counted = self.search.parameters, "records" if self.rows is None else "persons"
@@ -242,17 +244,6 @@ class LearnedDistance:
         for column, weight in self.weights.items():
             yield "column_weight", weight, "share", {**of, "column": column}
         yield "training_gap", self.gap, "records", of
-
-    def to_dict(self) -> dict[str, Any]:
-        """What was learned, for ``attack.json``."""
-        return {
-            **self.search.parameters,
-            "weights": dict(self.weights),
-            "parameters": dict(self.parameters),
-            "status": self.status,
-            "gap": self.gap,
-            "fell_back": self.fell_back,
-        }
 
 
 _ESTIMATED: dict[Status, str] = {"tested": "", "proved": "", "heuristic": " This figure is an estimate."}

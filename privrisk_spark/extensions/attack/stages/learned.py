@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,17 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, broadcast_small, grouped, report
 from privrisk_spark.engine.decided import integers
 from privrisk_spark.engine.quiet import quiet
-from privrisk_spark.extensions.attack.kernels.evidence import Found, found
+from privrisk_spark.extensions.attack.kernels.evidence import found
 from privrisk_spark.extensions.attack.kernels.learned.aggregates import Aggregate, WeightedMean
 from privrisk_spark.extensions.attack.kernels.learned.families import Kind
-from privrisk_spark.extensions.attack.kernels.learned.fitting import Learned, Limits, fit
+from privrisk_spark.extensions.attack.kernels.learned.fitting import Limits, fit
 from privrisk_spark.extensions.attack.kernels.learned.persons import KnownPersons, persons_found_by
 from privrisk_spark.extensions.attack.kernels.learned.training import KnownRecords, found_by
 from privrisk_spark.extensions.attack.planning.learned_findings import FittedDistance
 from privrisk_spark.extensions.attack.results.inferences import RightRows
 from privrisk_spark.extensions.attack.stages.distance import LoadedFile, StoredFile
 from privrisk_spark.extensions.attack.stages.persons import Persons
+from privrisk_spark.json_values import from_json
 from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.recoding.listed import places_of
 from privrisk_spark.storage.part_files import map_array, write_array
@@ -241,24 +242,23 @@ def collect_learned(
         training = _known(loaded, **held("training", Drawn))
         with quiet():
             learned = fit(kind, loaded.file, training, limits)
-        facts: dict[str, Any] = {"learned": learned.to_dict()}
+        facts: dict[str, Any] = {"learned": learned, "rows": None}
         standard: Aggregate = WeightedMean(loaded.file.weights)
         for name, aggregate in (("training_standard", standard), ("training", learned.aggregate)):
-            facts[name] = asdict(found(found_by(aggregate, loaded.file, training), training.people))
+            facts[name] = found(found_by(aggregate, loaded.file, training), training.people)
         for name, aggregate in (("held_out_standard", standard), ("held_out", learned.aggregate)):
             if not of_persons:
                 those = _known(loaded, **held("held_out", Drawn))
-                facts[name] = asdict(found(found_by(aggregate, loaded.file, those), those.people))
+                facts[name] = found(found_by(aggregate, loaded.file, those), those.people)
                 continue
             persons = _persons(loaded, DrawnPersons(**held("held_out", DrawnPersons)))
             links = persons_found_by(aggregate, loaded.file, persons)
-            facts[name] = asdict(found(links.found, np.ones(len(links.found), dtype=np.int64)))
-            rows = RightRows(int(persons.records.sum()), links.right, float(links.guessed.mean()))
-            facts["rows"] = asdict(rows)
+            facts[name] = found(links.found, np.ones(len(links.found), dtype=np.int64))
+            facts["rows"] = RightRows(int(persons.records.sum()), links.right, float(links.guessed.mean()))
         yield report(kind, facts)
 
     told = {one["name"]: one for one in scratch.collect_parts(Batches.of_parts(scratch.spark, kinds, learn, PARTS))}
-    return tuple(_read(told[kind]) for kind in kinds)
+    return tuple(from_json(FittedDistance, told[kind]) for kind in kinds)
 
 
 def _known(loaded: LoadedFile, known: IntArray, own: IntArray) -> KnownRecords:
@@ -275,17 +275,3 @@ def _persons(loaded: LoadedFile, drawn: DrawnPersons) -> KnownPersons:
     place = places_of(loaded.keys, drawn.own)
     there = np.where(place >= 0, drawn.rows * loaded.present[place], 0.0)
     return KnownPersons(drawn.begun, drawn.known, drawn.records, drawn.searched, place, there)
-
-
-def _read(facts: dict[str, Any]) -> FittedDistance:
-    def told(name: str) -> Found:
-        return Found(**facts[name])
-
-    return FittedDistance(
-        learned=Learned.from_dict(facts["learned"]),
-        training_standard=told("training_standard"),
-        training=told("training"),
-        held_out_standard=told("held_out_standard"),
-        held_out=told("held_out"),
-        rows=RightRows(**facts["rows"]) if "rows" in facts else None,
-    )

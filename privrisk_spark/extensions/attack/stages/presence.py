@@ -305,23 +305,9 @@ DIGITS = 9
 """To which what people get is rounded, so that equal sums of fractions are equal."""
 
 
-@dataclass(frozen=True, eq=False)
-class Dealt:
-    """What people get of the rows of a release.
-
-    Attributes
-    ----------
-    got : ndarray of float64, shape (p,)
-        Each single one of the people of each distinct tuple, rounded to :data:`DIGITS`.
-    links : StoredLinks or None
-        To whom each row was dealt in blocks; None where all pairs were compared.
-    """
-
-    got: FloatArray
-    links: StoredLinks | None
-
-
-def collect_dealt(scratch: Scratch, people: StoredFile, rows: Tuples, name: str) -> Dealt:
+def collect_dealt(
+    scratch: Scratch, people: StoredFile, rows: Tuples, name: str
+) -> tuple[FloatArray, StoredLinks | None]:
     """Deal the rows of a release to the people nearest to them, in tasks.
 
     Parameters
@@ -333,6 +319,13 @@ def collect_dealt(scratch: Scratch, people: StoredFile, rows: Tuples, name: str)
         Of the release.
     name : str
         Of the directories.
+
+    Returns
+    -------
+    got : ndarray of float64, shape (p,)
+        What each single one of the people of each distinct tuple gets, rounded to :data:`DIGITS`.
+    links : StoredLinks or None
+        To whom each row was dealt in blocks; None if all pairs were compared.
     """
     at, directory = scratch.directory(f"rows-{name}"), scratch.directory(f"dealt-{name}")
     in_blocks = scratch.directory(f"dealt-links-{name}")
@@ -365,7 +358,7 @@ def collect_dealt(scratch: Scratch, people: StoredFile, rows: Tuples, name: str)
     if blocked is not None:
         names, left = tuple(part["links"] for part in parts), tuple(int(part[OPEN]) for part in parts)
         links = StoredLinks(people, at, in_blocks, names, left)
-    return Dealt(np.round(total, DIGITS), links)
+    return np.round(total, DIGITS), links
 
 
 def _refuse_size(told: pa.Table, most: int, key: str) -> None:

@@ -19,9 +19,7 @@ A search is a loop, each turn of it one pass over the entries::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -240,13 +238,3 @@ class Amounts:
                 min(mine[4], key),
             )  # fmt: skip
         return Amounts(self.search, tuple(parts[digit] for digit in sorted(parts)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; integers of any size."""
-        return {"search": dict(vars(self.search)), "parts": [list(part) for part in self.parts]}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Amounts:
-        """Inverse of :meth:`to_dict`."""
-        parts = tuple((digit, a, n, p, q, k) for digit, a, n, p, q, k in given["parts"])
-        return cls(Search(**given["search"]), parts)

@@ -325,25 +325,10 @@ def squared(graph: Graph, leak: Leak, time: float, steps: int | None = None) -> 
     return Spread(values, min(2.0 ** (doublings + 1) * rounding, 2.0))
 
 
-@dataclass(frozen=True, eq=False)
-class EgoAverage:
-    """``Σ_j K_vj g(j)`` as far as it comes from walks that never leave the ball around a user.
-
-    Attributes
-    ----------
-    values : ndarray of float64, shape (n_wanted,)
-    error : ndarray of float64, shape (n_wanted,)
-        Bound on the error of each: what left the ball or the series lacks, times the largest absolute value of g.
-    """
-
-    values: FloatArray
-    error: FloatArray
-
-
 def ego_average(
     ball: Graph, degree: LongArray, leak: Leak, q: float, series: Series, function: FloatArray, wanted: LongArray, *,
     largest: float,
-) -> EgoAverage:  # fmt: skip
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Average a function over where information has spread to, on the ego network of a user.
 
     A walk that starts d steps from him, along the edges, and leaves a ball of radius r takes more than ``r - d`` steps;
@@ -367,11 +352,18 @@ def ego_average(
         Places in the ball of users v.
     largest : float
         Largest absolute value of g, in the ball or outside.
+
+    Returns
+    -------
+    values : ndarray of float64, shape (n_wanted,)
+        ``Σ_j K_vj g(j)`` as far as it comes from walks that never leave the ball.
+    error : ndarray of float64, shape (n_wanted,)
+        Bound on the error of each: what left the ball or the series lacks, times ``largest``.
     """
     both = np.column_stack([function, np.ones(len(degree))])
     found = _series_of(ball, degree, leak, q, series, both, backward=True)[wanted]
     missing = np.maximum(1.0 - found[:, 1], 0.0) + _rounding(degree, series)
-    return EgoAverage(found[:, 0], np.minimum(missing, 1.0) * largest)
+    return found[:, 0], np.minimum(missing, 1.0) * largest
 
 
 def ego_spread(ball: Graph, degree: LongArray, leak: Leak, q: float, series: Series, start: int) -> Spread:

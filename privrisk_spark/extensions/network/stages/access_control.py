@@ -21,6 +21,7 @@ from privrisk_spark.extensions.network.kernels.trust import Exposure
 from privrisk_spark.extensions.network.stages.deciding import Acquainted, Decider, Ground, Showing
 from privrisk_spark.extensions.network.stages.trusting import Trust
 from privrisk_spark.extensions.network.stages.worth import Sensitivity, Utility
+from privrisk_spark.json_values import from_json
 from privrisk_spark.kernels.arrays import FloatArray, WordArray
 from privrisk_spark.kernels.numeric.fingerprint import mixed
 
@@ -193,7 +194,7 @@ def collect_by_network(scratch: Scratch, ground: Ground, costs: Costs, problem: 
     tasks = min(len(slices), TASKS)
     search = Search(problem, limit)
 
-    def collect(of: Callable[[Iterator[tuple[Entries, WordArray]]], dict[str, Any]]) -> list[dict[str, Any]]:
+    def collect(of: Callable[[Iterator[tuple[Entries, WordArray]]], object]) -> list[dict[str, Any]]:
         def add(number: int) -> Iterator[pa.Table]:
             some = (pairs for piece in slices[number::tasks] for pairs in ground.acquainted(piece))
             yield report("", of((costs.of(pairs)[0], keys_of(pairs)) for pairs in some))
@@ -202,15 +203,15 @@ def collect_by_network(scratch: Scratch, ground: Ground, costs: Costs, problem: 
 
     while not search.done:
 
-        def amounts_of(entries: Iterator[tuple[Entries, WordArray]], asked: Search = search) -> dict[str, Any]:
+        def amounts_of(entries: Iterator[tuple[Entries, WordArray]], asked: Search = search) -> Amounts:
             total = Amounts.empty(asked)
             for one, keys in entries:
                 total = total.plus(Amounts.of(one, keys, search=asked))
-            return total.to_dict()
+            return total
 
         amounts = Amounts.empty(search)
         for part in collect(amounts_of):
-            amounts = amounts.plus(Amounts.from_dict(part))
+            amounts = amounts.plus(from_json(Amounts, part))
         try:
             search = search.narrowed(amounts)
         except InputError:

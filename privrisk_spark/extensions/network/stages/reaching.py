@@ -233,7 +233,7 @@ class OnEgoNetworks:
             degrees = network.degrees(ball)
             rate_of = float(degrees.max(initial=0)) if asked.leak == "laplacian" else 1.0
             series = asked.series(rate_of)
-            found = ego_average(
+            values[here[inside]], error[here[inside]] = ego_average(
                 network.within(ball),
                 degrees,
                 asked.leak,
@@ -243,7 +243,6 @@ class OnEgoNetworks:
                 place[inside],
                 largest=float(largest[i]),
             )
-            values[here[inside]], error[here[inside]] = found.values, found.error
         far = np.flatnonzero(error > asked.error * largest[surplus.of])
         for user in np.unique(v[far]).tolist():
             self._around(user, surplus, far[v[far] == user], values, error)

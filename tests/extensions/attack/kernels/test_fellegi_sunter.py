@@ -22,6 +22,7 @@ from privrisk_spark.extensions.attack.kernels.fellegi_sunter import (
 )
 from privrisk_spark.extensions.attack.kernels.patterns import ComparedFile, PatternCounts, n_patterns
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.json_values import as_json, from_json
 
 TRUE = LinkageModel(
     m=((0.95, 0.03, 0.02), (0.9, 0.1), (0.85, 0.1, 0.05), (0.97, 0.03)),
@@ -215,11 +216,11 @@ def test_starting_values_of_one_attribute_after_the_other_are_those_of_all_pairs
 
 
 def test_models_travel_as_json() -> None:
-    assert LinkageModel.from_dict(json.loads(json.dumps(TRUE.to_dict()))) == TRUE
+    assert from_json(LinkageModel, json.loads(json.dumps(as_json(TRUE)))) == TRUE
     counts, _ = drawn_pairs(TRUE, 1000, 1)
     found = fitted(counts, started(counts), most_steps=3)
-    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert LinkageModel.from_dict(told["model"]) == found.model
+    told = json.loads(json.dumps(as_json(found), allow_nan=False))
+    assert from_json(LinkageModel, told["model"]) == found.model
     assert (found.steps, len(told["log_likelihood"]), told["converged"]) == (3, 4, False)
 
 

@@ -169,25 +169,25 @@ def test_rows_are_dealt_in_blocks_and_what_is_lost_is_told(
     stored = store_file(scratch.directory("people"), people, compared, np.ones(len(people.rows)), reading="nearest")
     by = blocks_of(stored, rows, way="automatic", most=len(rows.rows) * len(people.rows))
     assert isinstance(by, ConsistentCells)
-    some = collect_dealt(scratch, replace(stored, blocks=by), rows, "some")
-    assert some.links is not None
-    assert len(some.links.parts) > 3
-    assert some.got @ people.rows == pytest.approx(rows.total)
+    some, links_of_some = collect_dealt(scratch, replace(stored, blocks=by), rows, "some")
+    assert links_of_some is not None
+    assert len(links_of_some.parts) > 3
+    assert some @ people.rows == pytest.approx(rows.total)
     file = stored.load().file
     found, every = BlockedFile(file, by).linked(rows.nodes), file.linked(rows.nodes)
-    _, best = some.links.load()
+    _, best = links_of_some.load()
     assert best.rows.tolist() == found.rows.tolist()
     same = (found.distance <= every.distance + 1e-9) & (found.rows == every.rows)
     assert same.mean() < 1
-    within(collect_recall(scratch, some.links, most=10**9, seed=1), same, rows)
-    exact = collect_dealt(scratch, stored, rows, "exact")
-    assert exact.links is None
-    np.testing.assert_allclose(exact.got, dealt(file, rows.nodes, rows.rows), atol=1e-8)
+    within(collect_recall(scratch, links_of_some, most=10**9, seed=1), same, rows)
+    exact, links_of_exact = collect_dealt(scratch, stored, rows, "exact")
+    assert links_of_exact is None
+    np.testing.assert_allclose(exact, dealt(file, rows.nodes, rows.rows), atol=1e-8)
     # Rows that show nothing in a column are in one block of it, with everybody.
     bare = Tuples(np.unique(np.where(np.arange(4) == 0, tree.root, rows.nodes), axis=0), np.ones(1, dtype=np.int64))
     bare = replace(bare, rows=np.ones(len(bare.nodes), dtype=np.int64))
-    whole = collect_dealt(scratch, replace(stored, blocks=ConsistentCells((0,))), bare, "whole")
-    assert whole.links is not None
-    assert whole.links.open is not None
-    assert sum(whole.links.open) == 0
-    assert whole.got.tobytes() == collect_dealt(scratch, stored, bare, "bare").got.tobytes()
+    whole, links_of_whole = collect_dealt(scratch, replace(stored, blocks=ConsistentCells((0,))), bare, "whole")
+    assert links_of_whole is not None
+    assert links_of_whole.open is not None
+    assert sum(links_of_whole.open) == 0
+    assert whole.tobytes() == collect_dealt(scratch, stored, bare, "bare")[0].tobytes()

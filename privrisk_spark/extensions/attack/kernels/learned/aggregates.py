@@ -14,9 +14,9 @@ D. Abril, V. Torra, G. Navarro-Arribas, "Supervised learning using a symmetric b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -58,13 +58,6 @@ class Aggregate(Protocol):
     def weights_of_columns(self) -> FloatArray:
         """How much each attribute counts; ndarray of float64, shape (n,), at least 0 and of sum 1."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Numbers and lists that :meth:`from_dict` reads, with the name of the aggregate under ``aggregate``."""
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """Read what :meth:`to_dict` wrote."""
-
 
 def _checked(weights: FloatArray, what: str) -> None:
     fit = weights.ndim == 1 and len(weights) and np.isfinite(weights).all() and (weights >= 0).all()
@@ -87,6 +80,7 @@ class WeightedMean:
         If the weights are none.
     """
 
+    aggregate: str = field(init=False, default="weighted_mean")
     weights: FloatArray
     monotone = True
 
@@ -107,15 +101,6 @@ class WeightedMean:
         """Return the weights themselves."""
         return self.weights.copy()
 
-    def to_dict(self) -> dict[str, Any]:
-        """As :meth:`Aggregate.to_dict`."""
-        return {"aggregate": "weighted_mean", "weights": self.weights.tolist()}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> WeightedMean:
-        """As :meth:`Aggregate.from_dict`."""
-        return cls(np.array(given["weights"], dtype=np.float64))
-
 
 @dataclass(frozen=True, eq=False)
 class OrderedWeightedAverage:
@@ -132,6 +117,7 @@ class OrderedWeightedAverage:
         If the weights are none.
     """
 
+    aggregate: str = field(init=False, default="ordered_weighted_average")
     weights: FloatArray
     monotone = True
 
@@ -151,15 +137,6 @@ class OrderedWeightedAverage:
     def weights_of_columns(self) -> FloatArray:
         """Return the same for all: it does not matter in which attribute a difference is."""
         return np.full(self.n, 1.0 / self.n)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As :meth:`Aggregate.to_dict`."""
-        return {"aggregate": "ordered_weighted_average", "weights": self.weights.tolist()}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> OrderedWeightedAverage:
-        """As :meth:`Aggregate.from_dict`."""
-        return cls(np.array(given["weights"], dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +159,7 @@ class Bilinear:
         If it is not.
     """
 
+    aggregate: str = field(init=False, default="bilinear")
     matrix: FloatArray
 
     def __post_init__(self) -> None:
@@ -236,15 +214,6 @@ class Bilinear:
     def weights_of_columns(self) -> FloatArray:
         """Return the diagonal: what a difference counts in one attribute alone."""
         return np.diagonal(self.matrix).copy()
-
-    def to_dict(self) -> dict[str, Any]:
-        """As :meth:`Aggregate.to_dict`."""
-        return {"aggregate": "bilinear", "matrix": self.matrix.tolist()}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Bilinear:
-        """As :meth:`Aggregate.from_dict`."""
-        return cls(np.array(given["matrix"], dtype=np.float64))
 
 
 def onto_simplex(values: FloatArray) -> FloatArray:

@@ -13,10 +13,8 @@ G. Navarro-Arribas, V. Torra, "Choquet integral for record linkage" (2012).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import comb, log2
-from typing import Any
 
 import numpy as np
 
@@ -89,6 +87,7 @@ class ChoquetIntegral:
         If it is no such measure.
     """
 
+    aggregate: str = field(init=False, default="choquet")
     measure: FloatArray
     monotone = True
 
@@ -122,15 +121,6 @@ class ChoquetIntegral:
         """Return Shapley's values."""
         found = np.maximum(shapley(self.measure), 0.0)
         return np.asarray(found / found.sum())
-
-    def to_dict(self) -> dict[str, Any]:
-        """As :meth:`~privrisk_spark.extensions.attack.kernels.learned.aggregates.Aggregate.to_dict`."""
-        return {"aggregate": "choquet", "measure": self.measure.tolist()}
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> ChoquetIntegral:
-        """As :meth:`~privrisk_spark.extensions.attack.kernels.learned.aggregates.Aggregate.from_dict`."""
-        return cls(np.array(given["measure"], dtype=np.float64))
 
 
 def ascending(columns: FloatArray) -> tuple[FloatArray, LongArray]:

@@ -24,6 +24,7 @@ from privrisk_spark.extensions.attack.kernels.learned.aggregates import (
     sorted_columns,
 )
 from privrisk_spark.extensions.attack.kernels.learned.choquet import MOST_ATTRIBUTES, ChoquetIntegral, ascending
+from privrisk_spark.json_values import from_json
 from privrisk_spark.kernels.arrays import FloatArray, LongArray
 
 __all__ = ["Family", "Kind", "aggregate_from", "family_of"]
@@ -113,7 +114,7 @@ def family_of(kind: Kind, n: int) -> Family:
 
 
 def aggregate_from(given: Mapping[str, Any]) -> Aggregate:
-    """Read an aggregate that its ``to_dict`` wrote.
+    """Read an aggregate that JSON holds.
 
     Raises
     ------
@@ -128,7 +129,7 @@ def aggregate_from(given: Mapping[str, Any]) -> Aggregate:
     }
     if given.get("aggregate") not in of:
         raise InputError(f"aggregate: must be one of {', '.join(of)}. Got {given.get('aggregate')!r}.")
-    return of[given["aggregate"]].from_dict(given)
+    return from_json(of[given["aggregate"]], given)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ R. Collobert, F. Sinz, J. Weston, L. Bottou, "Trading convexity for scalability"
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -114,7 +113,7 @@ class Learned:
     """
 
     kind: Kind
-    aggregate: Aggregate
+    aggregate: Aggregate = field(metadata={"from_json": aggregate_from})
     status: Status
     people: int
     standard: float
@@ -129,18 +128,6 @@ class Learned:
     def gap(self) -> float:
         """People that other parameters might put first beyond these."""
         return max(self.at_most - self.firmly, 0.0)
-
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Learned:
-        """Read what :meth:`to_dict` wrote."""
-        told = {one.name: given[one.name] for one in fields(cls) if one.name != "aggregate"}
-        return cls(aggregate=aggregate_from(given["parameters"]), **told)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Numbers, texts and lists, for JSON."""
-        told = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "aggregate"}
-        weights = self.aggregate.weights_of_columns().tolist()
-        return {**told, "gap": self.gap, "parameters": self.aggregate.to_dict(), "weights_of_columns": weights}
 
 
 def fit(kind: Kind, file: SearchedFile, records: KnownRecords, limits: Limits | None = None) -> Learned:

@@ -19,6 +19,7 @@ from privrisk_spark.extensions.attack.kernels.learned.fitting import Learned, Li
 from privrisk_spark.extensions.attack.kernels.learned.training import KnownRecords, found_by
 from privrisk_spark.extensions.attack.kernels.nearest import SearchedFile
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.json_values import as_json, from_json
 
 every_kind = pytest.mark.parametrize("kind", get_args(Kind))
 RELAXED = Limits(constraints=0)
@@ -184,9 +185,9 @@ def test_no_fewer_are_found_than_by_the_standard(kind: Kind, drawn: Any) -> None
     assert one.people == records.people.sum()
     assert (one.status == "proved") == (one.gap < 1e-5)
     assert one.fell_back == (found <= standard + 1e-9)
-    assert not one.fell_back or one.aggregate.to_dict() == WeightedMean(file.weights).to_dict()
-    again = Learned.from_dict(json.loads(json.dumps(one.to_dict())))
-    assert again.to_dict() == one.to_dict()
+    assert not one.fell_back or as_json(one.aggregate) == as_json(WeightedMean(file.weights))
+    again = from_json(Learned, json.loads(json.dumps(as_json(one))))
+    assert as_json(again) == as_json(one)
 
 
 def most_first(file: SearchedFile, records: KnownRecords, margin: float) -> float:
