@@ -17,7 +17,7 @@ from privrisk_spark.api.composing import Composed as Composed, compose as compos
 from privrisk_spark.api.dictionary_curves import Curves as Curves, curves as curves
 from privrisk_spark.api.dry_run import plan as plan, validate as validate
 from privrisk_spark.api.fitting import Fitted as Fitted, approve as approve, fit as fit
-from privrisk_spark.api.masking import mask_table as mask_table
+from privrisk_spark.extensions.perturb.api import mask_table as mask_table
 from privrisk_spark.api.policies import Policy as Policy, load as load
 from privrisk_spark.api.releasing import Released as Released, release as release, withdraw as withdraw
 from privrisk_spark.extensions.network.api import Shared as Shared, share as share

@@ -33,7 +33,11 @@ _CONFIG: Any = numba.config
 """Which has its attributes at run time alone."""
 
 SOURCES = {
-    "masking": ("kernels/masking/grouping.py", "kernels/masking/partners.py", "kernels/masking/point_tree.py"),
+    "perturb": (
+        "extensions/perturb/kernels/grouping.py",
+        "extensions/perturb/kernels/partners.py",
+        "extensions/perturb/kernels/point_tree.py",
+    ),
     "numeric": ("kernels/numeric/min_cut.py",),
     "search": (
         "kernels/lattice/lattice.py",

@@ -12,7 +12,8 @@ class Entries(NamedTuple):
     """Objects of one privacy model, each as ``module:name`` below the package.
 
     These are the type of the guarantee in a policy, the job that releases a table, the texts of its reports, the rules
-    that take several keys together, and the function that plans what is drawn.
+    that take several keys together, the function that plans what is drawn, and for a release whose columns are not
+    generalized the functions that check it before a run, open it and measure it as values.
     """
 
     policy: str
@@ -20,6 +21,9 @@ class Entries(NamedTuple):
     texts: str
     rules: str | None = None
     plan: str | None = None
+    inspect: str | None = None
+    open_values: str | None = None
+    measure_values: str | None = None
 
 
 _BY_RISK = "pipelines.release.by_risk:release_by_risk"
@@ -34,9 +38,12 @@ MODELS: Final[Mapping[str, Entries]] = {
     ),
     "masked": Entries(
         "policy.masking:MaskedGuarantee",
-        "pipelines.release.masked:release_masked",
-        "reporting.models.masked:TEXTS",
-        rules="policy.rules.masking:find_masking_faults",
+        "extensions.perturb.release:release_masked",
+        "extensions.perturb.page:TEXTS",
+        rules="extensions.perturb.rules:find_masking_faults",
+        inspect="extensions.perturb.release:inspect",
+        open_values="extensions.perturb.assess:open_masked",
+        measure_values="extensions.perturb.assess:measure_masked",
     ),
     "dp": Entries(
         "policy.private:DpGuarantee",

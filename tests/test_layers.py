@@ -67,12 +67,14 @@ A commit that raises one names in its message what it removed for that.
 PARTS = {
     "rules": "policy",
     "pipeline": "pipelines",
+    "release": "pipelines",
+    "assess": "pipelines",
     "page": "reporting",
     "drawing": "reporting",
 }
 """Modules of an extension that have another name than the package whose floor they share."""
 
-EXTENSIONS: dict[str, set[str]] = {"attack": set(), "network": set()}
+EXTENSIONS: dict[str, set[str]] = {"attack": {"perturb"}, "network": set(), "perturb": set()}
 """The extensions, each with the others that it may import. The core imports none."""
 
 KERNELS = (
@@ -83,7 +85,7 @@ KERNELS = (
     ("counting",),
     ("disclosure",),
     ("search", "classes"),
-    ("recoding", "measures", "dp", "adversary", "masking"),
+    ("recoding", "measures", "dp", "adversary"),
     ("as_published",),
 )
 """The same for the chapters of the kernels."""

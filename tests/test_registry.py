@@ -26,7 +26,7 @@ KINDS = "|".join(MODELS)
 TYPES = r"\w*(Guarantee|Dp|AsPublished)"
 
 OWN = (
-    "planning/as_published", "planning/calibration", "planning/masking", "planning/proposals", "planning/reuse",
+    "planning/as_published", "planning/calibration", "extensions/perturb/", "planning/proposals", "planning/reuse",
     "planning/schemes", "pipelines/fit", "pipelines/release/private", "stages/private/as_published", "policy/",
 )  # fmt: skip
 """Modules of one privacy model, and the policy, where each has its module."""

@@ -19,6 +19,7 @@ from privrisk_spark.version import __version__
 _ELSEWHERE = {
     "approve": "cli.fit",
     "synthesize": "cli.synthetic",
+    "mask": "extensions.perturb.cli",
     **{one.job: f"extensions.{one.package}.cli" for one in EXTENSIONS},
 }
 COMMANDS = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from privrisk_spark.cli.attempt import days_of, start_job
 from privrisk_spark.cli.options import AcceptUndecided, CommonOptions, DryRun, Explain, StatusFile, Until, take_common
 from privrisk_spark.cli.printing import echo
 from privrisk_spark.errors import PlaceError
+
+if TYPE_CHECKING:
+    from privrisk_spark.policy.policy import Policy
 
 
 @take_common
@@ -44,16 +47,23 @@ def release_days(
     explain: bool,
     accept_undecided: bool,
     told: Path | None,
-    masked: bool = False,
+    check: Callable[[Policy], None] | None = None,
 ) -> None:
-    """Release the table of each day, or plan it; ``masked`` refuses policies of another kind."""
+    """Release the table of each day, or plan it; ``check`` raises an error for policies that are refused."""
     if accept_undecided:
         common = common.override("undecided=[]")
     for day in days_of(common.date, until, common.run_id):
-        _release_day(replace(common, date=day), dry_run=dry_run, explain=explain, told=told, masked=masked)
+        _release_day(replace(common, date=day), dry_run=dry_run, explain=explain, told=told, check=check)
 
 
-def _release_day(common: CommonOptions, *, dry_run: bool, explain: bool, told: Path | None, masked: bool) -> None:
+def _release_day(
+    common: CommonOptions,
+    *,
+    dry_run: bool,
+    explain: bool,
+    told: Path | None,
+    check: Callable[[Policy], None] | None,
+) -> None:
     with start_job(common, releasing=True, told=told) as job:
         from privrisk_spark.runs.vaults import vault_at
         from privrisk_spark.runs.workplace import Workplace, output_at
@@ -65,10 +75,9 @@ def _release_day(common: CommonOptions, *, dry_run: bool, explain: bool, told: P
                 place.check()
                 attempt.tell_in(place.vault)
         import privrisk_spark as pr
-        from privrisk_spark.policy.rules.masking import refuse_other_kinds
 
-        if masked:
-            refuse_other_kinds(policy)
+        if check is not None:
+            check(policy)
         if dry_run:
             echo(pr.plan(None, policy, **job.run))
             return

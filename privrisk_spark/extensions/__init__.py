@@ -1,1 +1,1 @@
-"""Optional subjects next to the core: attacks, and sharing in networks. The core imports none of them."""
+"""Optional subjects next to the core, which imports none of them: attacks, networks, perturbative methods."""

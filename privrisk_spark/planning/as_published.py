@@ -16,7 +16,6 @@ from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.kernels.as_published.algorithm6 import drawing_epsilon, eta_of_aggregate
 from privrisk_spark.ledger.calibrated import content_digest
 from privrisk_spark.planning.search import lattice_size
-from privrisk_spark.planning.stored import number, taken, whole
 from privrisk_spark.policy.as_published import (
     AggregateAsPublished,
     AnyAsPublished,
@@ -110,28 +109,6 @@ class AsPublished:
             ),
             **{written: asked[key] for key, written in _OF[type(self.policy)].items()},
         }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> AsPublished:
-        """Read the constants of a release; the reference to its key is not among them.
-
-        Raises
-        ------
-        InputError
-            If one is missing or cannot be read; names the key.
-        """
-        algorithm = taken(document, "algorithm", whole)
-        variant: type[AnyAsPublished] = WalkAsPublished
-        if algorithm != 7:
-            aggregate = taken(document, "version", str) == "aggregate"
-            variant = AggregateAsPublished if aggregate else ThresholdAsPublished
-        keys = (_OF_ALL | _OF[variant]).items()
-        asked = {key: taken(document, written, whole if key == "steps" else number) for key, written in keys}
-        accepted = taken(document, "accept_unproven", bool)
-        policy = variant.model_validate(
-            {**asked, "kind": "as-published", "accept_unproven": accepted, "algorithm": algorithm}
-        )
-        return cls(policy, taken(document, "eta(k)", number), taken(document, "epsilon' of the draw", number))
 
     def digest(self, policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> str:
         """SHA-256 over everything but the table that the released tuples depend on, hex."""

@@ -143,3 +143,15 @@ def population_dictionary(population: Population) -> TableDictionary:
     """Return the population as the dictionary the table is held against."""
     fields = {name: getattr(population, name) for name in Population.model_fields}
     return TableDictionary(kind="table", consistency="compatible", **fields).at(population.pinned)
+
+
+def predicts_values(policy: Policy) -> bool:
+    """Return True if classifiers learn from values before and after: of a masked release that holds the label.
+
+    Parameters
+    ----------
+    policy : Policy
+    """
+    asked = policy.assess
+    masked = asked.release is not None and not policy.guarantee.generalizes
+    return masked and asked.classifiers is not None and asked.label in policy.kept_columns

@@ -14,9 +14,9 @@ The first that fits is the cheapest: a look-up costs an addition per attribute u
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Literal, cast, get_args
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,6 @@ from privrisk_spark.kernels.counting.consistent import Axis, dense_cells, incide
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes, entity_of, possible_codes
 from privrisk_spark.planning.search import decides_records
-from privrisk_spark.planning.stored import taken, whole
 from privrisk_spark.policy.dictionaries import EstimatedDictionary, OneDictionary
 from privrisk_spark.policy.policy import Counting, Policy
 
@@ -60,31 +59,6 @@ class Cost:
     memory: int | None
     refused: str = ""
 
-    def to_dict(self) -> dict[str, object]:
-        """Return it for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Cost:
-        """Read it; see :func:`privrisk_spark.planning.stored.taken` for errors."""
-        return cls(
-            plan=taken(document, "plan", _plan),
-            rows=taken(document, "rows", _perhaps_whole),
-            bytes=taken(document, "bytes", _perhaps_whole),
-            memory=taken(document, "memory", _perhaps_whole),
-            refused=taken(document, "refused", str),
-        )
-
-
-def _plan(name: Any) -> Plan:
-    if name not in get_args(Plan):
-        raise ValueError
-    return cast("Plan", name)
-
-
-def _perhaps_whole(value: Any) -> int | None:
-    return None if value is None else whole(value)
-
 
 @dataclass(frozen=True)
 class PlanChoice:
@@ -113,21 +87,6 @@ class PlanChoice:
     def cost(self) -> Cost:
         """Cost of the chosen plan."""
         return next(cost for cost in self.costs if cost.plan == self.plan)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return it for JSON."""
-        return {**asdict(self), "costs": [cost.to_dict() for cost in self.costs]}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> PlanChoice:
-        """Read it; see :func:`privrisk_spark.planning.stored.taken` for errors."""
-        return cls(
-            plan=taken(document, "plan", _plan),
-            cells=taken(document, "cells", whole),
-            reason=taken(document, "reason", str),
-            costs=tuple(Cost.from_dict(cost) for cost in taken(document, "costs", list)),
-            settled=taken(document, "settled", bool),
-        )
 
 
 def choose_plan(

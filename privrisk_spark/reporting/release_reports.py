@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +32,6 @@ from privrisk_spark.results.facts import (
 from privrisk_spark.results.release import AttributeLevels, Check, Guarantee, LinkageFacts, Report, Section, StageRecord
 from privrisk_spark.results.trade_off import Evidence
 from privrisk_spark.version import __version__
-
-if TYPE_CHECKING:
-    from privrisk_spark.results.masking import MaskingFacts
 
 NO_EVIDENCE = Evidence()
 """Of an edition or a kind of release that shows no records and no other recodings."""
@@ -85,7 +81,7 @@ def risk_reports(
     """
     kept = uniqueness_section(released)
     of_release = () if kept is None else (kept,)
-    vault = _report(
+    vault = fill_report(
         run,
         "vault",
         {
@@ -102,7 +98,7 @@ def risk_reports(
         released,
         evidence,
     )
-    public = _report(
+    public = fill_report(
         run,
         "public",
         {"released rows": released.rows, "released classes": released.classes},
@@ -182,48 +178,13 @@ def drawn_reports(
     """
     shared: dict[str, str | int | float] = {"released rows": released.rows, "released tuples": released.classes}
     facts = {"records": exact.rows, "sampled records": sampled, **shared, **needed}
-    vault = replace(_report(run, "vault", facts, exact, released), sections=sections)
+    vault = replace(fill_report(run, "vault", facts, exact, released), sections=sections)
     made_up = Evidence(pairs=fictitious_rows(run.hierarchies, levels))
-    public = _report(run, "public", {**shared, **weight, **needed}, None, released, made_up, levels)
+    public = fill_report(run, "public", {**shared, **weight, **needed}, None, released, made_up, levels)
     return vault, public
 
 
-def masked_reports(
-    run: RunRecord, masked: MaskingFacts, released: ReleaseFacts, found: Section
-) -> tuple[Report, Report]:
-    """Vault and public report of a masked release.
-
-    Parameters
-    ----------
-    run : RunRecord
-    masked : MaskingFacts
-    released : ReleaseFacts
-        Its classes are those of values of quasi-identifiers.
-    found : Section
-        What masking did; for the vault.
-    """
-    kept = uniqueness_section(released) if released.unique_by_kept else None
-    if kept is not None:
-        both, cells = released.unique_by_all or 0, released.unique_by_cells
-        text = (
-            f"Columns without a mask are released as they are. Of {released.rows:,} rows, {both:,} differ from all "
-            f"others in quasi-identifiers and kept columns together, {cells:,} in quasi-identifiers alone."
-        )
-        kept = replace(kept, paragraph=text)
-    of_release = () if kept is None else (kept,)
-    shared: dict[str, str | int | float] = {
-        "released rows": released.rows,
-        "different combinations of quasi-identifiers": released.classes,
-        "rows of the rarest combination": released.min_class_size,
-        "rows whose combination no other has": released.unique_by_cells,
-    }
-    shared |= {f"share of the values of {name} changed": round(share, 4) for name, share in masked.changed.items()}
-    vault = _report(run, "vault", {"records": masked.rows, **shared}, None, released)
-    public = _report(run, "public", shared, None, released)
-    return replace(vault, sections=(found, *of_release)), replace(public, sections=of_release)
-
-
-def _report(
+def fill_report(
     run: RunRecord,
     edition: str,
     facts: Mapping[str, str | int | float],
@@ -232,6 +193,20 @@ def _report(
     evidence: Evidence = NO_EVIDENCE,
     levels: tuple[AttributeLevels, ...] = (),
 ) -> Report:
+    """Return a report of a release.
+
+    Parameters
+    ----------
+    run : RunRecord
+    edition : {"vault", "public"}
+    facts : mapping of str
+    measured : DecisionFacts or None
+        None if nothing is decided by risk, and in the public report.
+    released : ReleaseFacts
+    evidence : Evidence, optional
+    levels : tuple of AttributeLevels, optional
+        Of the public report.
+    """
     public = edition == "public"
     levels = measured.levels if measured else levels
     utility_max = greatest_utility(run.policy, run.hierarchies) if measured else None

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from privrisk_spark.extensions.perturb.kernels.candidates import rank_candidates
+from privrisk_spark.extensions.perturb.kernels.coding import rounded, top_bottom
+from privrisk_spark.extensions.perturb.kernels.microaggregation import centroids, mdav, univariate_optimal
+from privrisk_spark.extensions.perturb.kernels.noise import additive, correlated
+from privrisk_spark.extensions.perturb.kernels.rank_swapping import swap_width, swapped
+from privrisk_spark.extensions.perturb.kernels.shuffling import shuffled
 from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.kernels.masking.candidates import rank_candidates
-from privrisk_spark.kernels.masking.coding import rounded, top_bottom
-from privrisk_spark.kernels.masking.microaggregation import centroids, mdav, univariate_optimal
-from privrisk_spark.kernels.masking.noise import additive, correlated
-from privrisk_spark.kernels.masking.rank_swapping import swap_width, swapped
-from privrisk_spark.kernels.masking.shuffling import shuffled
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from reproduce.generated.clustered import keyed_uniforms
 

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.extensions.perturb.kernels.pram import perturbed
 from privrisk_spark.kernels.disclosure.risk import RiskModel
-from privrisk_spark.kernels.masking.pram import perturbed
 from reproduce.deciding.sample import Sample
 from reproduce.deciding.subject import Subject
 from reproduce.generated.clustered import keyed_uniforms

@@ -30,7 +30,6 @@ from privrisk_spark.kernels.classes.classes import Classes
 from privrisk_spark.kernels.classes.criteria import DELTA_DISCLOSURE, ENTROPY_DIVERSITY
 from privrisk_spark.kernels.classes.diversity import SensitiveRuns
 from privrisk_spark.kernels.classes.tally import ClassTally
-from privrisk_spark.kernels.masking.covariance import CrossMoments
 from privrisk_spark.kernels.measures.classification import ClassificationTally
 from privrisk_spark.kernels.measures.divergence import DivergenceTally, LeafCounts
 from privrisk_spark.kernels.measures.household import HouseholdTally
@@ -43,6 +42,7 @@ from privrisk_spark.kernels.measures.population_sizes import PopulationHistogram
 from privrisk_spark.kernels.measures.special_uniques import ScoreTally, SpecialUniques
 from privrisk_spark.kernels.measures.weighted_sizes import WeightTally
 from privrisk_spark.kernels.numeric.bins import BinCounts
+from privrisk_spark.kernels.numeric.covariance import CrossMoments
 from privrisk_spark.kernels.numeric.exact_sums import ExactMean
 from privrisk_spark.kernels.numeric.fold import Fold, folded, folded_dicts
 from privrisk_spark.kernels.numeric.moments import Moments

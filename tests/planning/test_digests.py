@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from policies import DP, DROP, RISK, Document, changed
 from product import ROOT
@@ -23,10 +21,8 @@ from privrisk_spark.errors import InputError
 from privrisk_spark.hierarchies.builders import build
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
 from privrisk_spark.ledger.calibrated import Calibrated, calibrated, calibrated_of
-from privrisk_spark.planning.as_published import AsPublished, as_published
+from privrisk_spark.planning.as_published import as_published
 from privrisk_spark.planning.calibration import mechanism
-from privrisk_spark.planning.counting import PlanChoice, choose_plan
-from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.reuse import published_cells
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.policy.reading import load, parse
@@ -250,24 +246,3 @@ def test_every_wrong_key_of_a_mechanism_is_named(mode: str, tmp_path: Path) -> N
         if key != "unit":
             with pytest.raises(InputError, match=f"'{key}'"):
                 calibrated({**stored, key: object()})
-
-
-@pytest.mark.parametrize("version", PUBLISHED)
-def test_what_is_as_published_reads_back_as_it_was(version: str) -> None:
-    policy = parse(PUBLISHED[version])
-    plan = as_published(policy, built(policy))
-    stored = json.loads(json.dumps(plan.to_dict()))
-    assert AsPublished.from_dict(stored) == plan
-    for key in set(stored) - {"source", "reading"} - ({"version"} if version == "walk" else set()):
-        with pytest.raises(InputError, match=f"lack '{re.escape(key)}'"):
-            AsPublished.from_dict({name: value for name, value in stored.items() if name != key})
-
-
-def test_a_plan_of_counting_reads_back_as_it_was() -> None:
-    policy = parse(BASE)
-    of_policy = axes(policy, built(policy))
-    choice = choose_plan(policy.counting, of_policy, [np.arange(2, dtype=np.int32)] * 2, rows=100, single=True)
-    assert PlanChoice.from_dict(json.loads(json.dumps(choice.to_dict()))) == choice
-    for key in choice.to_dict():
-        with pytest.raises(InputError, match=f"lack '{key}'"):
-            PlanChoice.from_dict({name: value for name, value in choice.to_dict().items() if name != key})

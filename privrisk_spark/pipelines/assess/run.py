@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -19,7 +20,6 @@ from privrisk_spark.errors import RefusedError, SchemaError
 from privrisk_spark.extras import require
 from privrisk_spark.json_values import as_json
 from privrisk_spark.pipelines.assess.counted import Counted, Encoded, count_subjects
-from privrisk_spark.pipelines.assess.masked import MaskedRelease, measure_masked, open_masked, predicts_values
 from privrisk_spark.pipelines.assess.measured import (
     RECORDS,
     MeasuredSets,
@@ -36,12 +36,21 @@ from privrisk_spark.pipelines.assess.measured import (
 from privrisk_spark.pipelines.assess.opened import Opened, note_release, open_release, population_of
 from privrisk_spark.pipelines.opening import FIRST_ERROR, Inspection, open_hierarchies, open_sources
 from privrisk_spark.pipelines.run import Announce, ResultRun, start_run
-from privrisk_spark.planning.assessment import POPULATION, RELEASE, assumptions_of, narrowed, refuse_other_kind, sets_of
+from privrisk_spark.planning.assessment import (
+    POPULATION,
+    RELEASE,
+    assumptions_of,
+    narrowed,
+    predicts_values,
+    refuse_other_kind,
+    sets_of,
+)
 from privrisk_spark.planning.lakes import versions_of
 from privrisk_spark.planning.places import check_private_place
 from privrisk_spark.policy.assessment import MaskedTable
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Policy
+from privrisk_spark.registry import MODELS, load
 from privrisk_spark.reporting.assessment_page import render_assessment
 from privrisk_spark.reporting.explanation import assessment_explanation
 from privrisk_spark.reporting.verdict import assessment_notes, paragraph
@@ -148,7 +157,7 @@ def assess(
 
 def open_assessment(
     spark: SparkSession, policy: Policy, table: DataFrame | None, inspection: Inspection = FIRST_ERROR
-) -> tuple[Opened, MaskedRelease | None]:
+) -> tuple[Opened, Any]:
     """Open the table, the population and the release, and collect the leaves of hierarchies that come from the data.
 
     Parameters
@@ -172,7 +181,7 @@ def open_assessment(
     release, masked = None, None
     with inspection.at(RELEASE):
         if asked is not None and not policy.guarantee.generalizes:
-            masked = open_masked(spark, policy, asked)
+            masked = load(str(MODELS[policy.guarantee.kind].open_values))(spark, policy, asked)
         elif asked is not None:
             needed, used = list(policy.quasi_identifiers), reading.used_columns
             release = open_release(spark, policy, asked, needed, key=RELEASE, used=used)
@@ -182,7 +191,7 @@ def open_assessment(
     return Opened(reading, sources, release, hierarchies, sets_of(policy)), masked
 
 
-def explain(policy: Policy, opened: Opened, masked: MaskedRelease | None) -> str:
+def explain(policy: Policy, opened: Opened, masked: Any) -> str:
     """Return what is measured, as text."""
     release = opened.release if masked is None else masked.release
     title = None if release is None else release.title
@@ -209,7 +218,7 @@ def inspect(spark: SparkSession, policy: Policy, table: DataFrame | None, inspec
     return None if inspection.errors else explain(policy, opened, masked)
 
 
-def read(run: ResultRun) -> tuple[Opened, MaskedRelease | None, list[Vocabulary]]:
+def read(run: ResultRun) -> tuple[Opened, Any, list[Vocabulary]]:
     """Stage: open the sources, and collect the values of the columns the classes hold."""
     with run.progress.stage("read") as stage:
         opened, masked = open_assessment(run.spark, run.policy, run.table)
@@ -264,7 +273,7 @@ def compare_and_attack(
     encoded: Encoded,
     counted: Counted,
     measured: MeasuredSets,
-    masked: MaskedRelease | None,
+    masked: Any,
 ) -> list[Subject]:
     """Stages: compare records with their released forms, find what identifies, plan the attack, tell each record.
 
@@ -278,7 +287,8 @@ def compare_and_attack(
             predictions = {} if predicts_values(run.policy) else predict_labels(run, opened, counted)
             beside_release: list[Subject] = []
             if masked is not None:
-                of_table, released = measure_masked(run, masked)
+                measure = load(str(MODELS[run.policy.guarantee.kind].measure_values))
+                of_table, released = measure(run, masked)
                 predictions["table"] = [*of_table, *predictions.get("table", [])]
                 beside_release.append(released)
             stage.sentence = (

@@ -18,14 +18,11 @@ from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of
 from privrisk_spark.planning.history import earlier_releases, refuse_differences
 from privrisk_spark.planning.lakes import pin_tables
-from privrisk_spark.planning.masking import mask_plan
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.registry import MODELS, load
 from privrisk_spark.reporting.explanation import explanation
-from privrisk_spark.reporting.models.masked import masking_explanation
 from privrisk_spark.runs.vaults import vault_at
 from privrisk_spark.runs.workplace import Workplace, output_at
-from privrisk_spark.stages.masking.numbers import check_types
 from privrisk_spark.storage.permissions import check_usable
 
 
@@ -87,13 +84,13 @@ def _plan(policy: Policy, opened: Opened, place: Workplace, date: dt.date, inspe
             files = list_files(policy, sources)
     with inspection.at("ledger"):
         refuse_note(policy, place, files)
-    if not policy.guarantee.generalizes:
-        with inspection.at("columns"):
-            of_masks = mask_plan(policy)
-            check_types(of_masks, sources.table.schema)
-            return masking_explanation(policy, of_masks)
-        return None
     guarantee, plan = policy.guarantee, None
+    entry = MODELS[guarantee.kind].inspect
+    if entry is not None:
+        with inspection.at("columns"):
+            explained: str = load(entry)(policy, sources.table.schema)
+            return explained
+        return None
     with inspection.at("guarantee"):
         entry = MODELS[guarantee.kind].plan
         plan = None if entry is None else load(entry)(policy, hierarchies)

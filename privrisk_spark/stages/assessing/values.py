@@ -20,10 +20,10 @@ from privrisk_spark.engine import schemas
 from privrisk_spark.engine.batches import PARTS, Batches, Scratch, in_chunks, report
 from privrisk_spark.engine.number_texts import column, exact_text
 from privrisk_spark.kernels.arrays import FloatArray
-from privrisk_spark.kernels.masking.covariance import CrossMoments
 from privrisk_spark.kernels.measures.identity import SizeHistogram, records_by_size
 from privrisk_spark.kernels.measures.interval_disclosure import Deviation
 from privrisk_spark.kernels.measures.prediction import sampling_words
+from privrisk_spark.kernels.numeric.covariance import CrossMoments
 from privrisk_spark.kernels.numeric.fold import folded_dicts
 from privrisk_spark.policy.assessment import Classifiers
 from privrisk_spark.results.assessment import Measured

@@ -16,11 +16,12 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privrisk_spark.extensions.perturb.results import MaskedColumn, MaskingFacts
+from privrisk_spark.extensions.perturb.stages.contracts import masked_rules
 from privrisk_spark.json_values import as_json
 from privrisk_spark.results.contract import FactRule
 from privrisk_spark.results.facts import InputFacts, ReleaseFacts
-from privrisk_spark.results.masking import MaskedColumn, MaskingFacts
-from privrisk_spark.stages.publishing.contracts import masked_rules, validate
+from privrisk_spark.stages.publishing.contracts import validate
 from privrisk_spark.stages.publishing.suites import Contract, column_suite, fact_suite
 
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")

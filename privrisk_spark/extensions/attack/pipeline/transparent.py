@@ -28,7 +28,7 @@ from privrisk_spark.extensions.attack.stages.classes import (
 from privrisk_spark.extensions.attack.stages.masked import bounds_of, collect_possible
 from privrisk_spark.extensions.attack.stages.number_ends import values_of
 from privrisk_spark.extensions.attack.stages.probabilistic import collect_owners
-from privrisk_spark.kernels.masking.candidates import comparisons, value_bounds
+from privrisk_spark.extensions.perturb.kernels.candidates import comparisons, value_bounds
 from privrisk_spark.pipelines.run import ResultRun
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from privrisk_spark.errors import InputError
 from privrisk_spark.extensions.attack.planning.attacks import known_columns
 from privrisk_spark.extensions.attack.policy import AttackPolicy
-from privrisk_spark.planning.masking import mask_plan
+from privrisk_spark.extensions.perturb.planning import mask_plan
 from privrisk_spark.policy.masking import Mask, Microaggregation, NoMask, RankSwapping, Rounding, TopBottom
 from privrisk_spark.policy.policy import Policy
 

@@ -11,8 +11,7 @@ from privrisk_spark.engine.batches import PARTS, Batches, Scratch, read_ipc, rep
 from privrisk_spark.extensions.attack.kernels.assignment import Owners
 from privrisk_spark.extensions.attack.planning.masks import ToldMask
 from privrisk_spark.extensions.attack.stages.distance import slices
-from privrisk_spark.kernels.arrays import FloatArray, LongArray
-from privrisk_spark.kernels.masking.candidates import (
+from privrisk_spark.extensions.perturb.kernels.candidates import (
     Bounds,
     axis_bounds,
     axis_scores,
@@ -20,8 +19,9 @@ from privrisk_spark.kernels.masking.candidates import (
     rank_bounds,
     value_bounds,
 )
-from privrisk_spark.kernels.masking.coding import rounded, top_bottom
-from privrisk_spark.kernels.masking.rank_swapping import swap_width
+from privrisk_spark.extensions.perturb.kernels.coding import rounded, top_bottom
+from privrisk_spark.extensions.perturb.kernels.rank_swapping import swap_width
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.policy.masking import Microaggregation, RankSwapping, Rounding, TopBottom
 from privrisk_spark.storage.part_files import map_array, write_array

@@ -1,0 +1,1 @@
+"""Perturbative methods: values are masked, which makes them hard to link and guarantees nothing."""
