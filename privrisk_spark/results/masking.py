@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class MaskingFacts:
     clipped: int = 0
     percent: float = 10.0
 
-    json_keys: ClassVar = (
+    json_keys = (
         "rows", "columns", "numbers", "correlations_before", "correlations_after", "losses", "suppressed",
         "clipped", "percent", "il1s", "changed",
     )  # fmt: skip
