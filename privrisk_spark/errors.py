@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import ClassVar
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 
@@ -42,7 +41,7 @@ class Fault:
     rule: str
     guide: str | None = None
 
-    json_keys: ClassVar = ("key:path", "message:__str__")
+    json_keys = ("key:path", "message:__str__")
 
     def __str__(self) -> str:
         """Return the fault as one line."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from privrisk_spark.errors import InternalError
 from privrisk_spark.json_values import JsonDocument
@@ -154,7 +154,7 @@ class Collection(JsonDocument):
     parts: tuple[Part, ...]
     left_out: tuple[LeftOut, ...]
 
-    json_keys: ClassVar = (
+    json_keys = (
         "date:created", "version", "quick", "experiments:parts", "not_run_again:left_out",
     )  # fmt: skip
 

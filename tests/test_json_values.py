@@ -10,7 +10,6 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ class Shape(JsonDocument):
     points: tuple[Point, ...]
     title: str = "a"
 
-    json_keys: ClassVar = ("name:title", "first:points", "area", "corners:count", "text:title.upper")
+    json_keys = ("name:title", "first:points", "area", "corners:count", "text:title.upper")
 
     @property
     def area(self) -> float:

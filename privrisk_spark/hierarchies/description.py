@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -38,7 +37,7 @@ class Level:
     most: int
     examples: tuple[str, ...]
 
-    json_keys: ClassVar = (
+    json_keys = (
         "level:number", "name", "nodes", "fewest_values:fewest", "most_values:most", "examples",
     )  # fmt: skip
 
@@ -69,7 +68,7 @@ class Description(JsonDocument):
     depths: Mapping[int, int]
     repeated: Mapping[str, tuple[int, ...]]
 
-    json_keys: ClassVar = (
+    json_keys = (
         "attribute", "leaves", "height", "public", "levels", "depths", "repeated_labels:repeated",
     )  # fmt: skip
 

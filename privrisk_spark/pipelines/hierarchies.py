@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -43,7 +42,7 @@ class Checked(JsonDocument):
     suppressed: bool
     values: tuple[tuple[str, int], ...] = ()
 
-    json_keys: ClassVar = (
+    json_keys = (
         "passed", "rows:coverage.rows", "missing:coverage.missing", "outside_rows:coverage.outside_rows",
         "outside_values:coverage.outside_values", "values:rows_of_values",
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from privrisk_spark.claims import Status
 from privrisk_spark.json_values import as_json
@@ -36,7 +36,7 @@ class Measured:
     value: float | int | None
     parameters: Mapping[str, object] = field(default_factory=dict)
 
-    json_keys: ClassVar = ("name", "value", "unit:measure.unit", "parameters", "status")
+    json_keys = ("name", "value", "unit:measure.unit", "parameters", "status")
 
     @property
     def measure(self) -> Measure:
@@ -93,7 +93,7 @@ class Verdict:
     observed: float | int | None
     parameters: Mapping[str, object] = field(default_factory=dict)
 
-    json_keys: ClassVar = ("name", "rule", "bound", "passed", "observed", "parameters")
+    json_keys = ("name", "rule", "bound", "passed", "observed", "parameters")
 
     @property
     def rule(self) -> str:
@@ -198,7 +198,7 @@ class Assessment:
     stages: tuple[StageRecord, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
 
-    json_keys: ClassVar = (
+    json_keys = (
         "run_id", "name:title", "date:created", "version", "passed", "paragraph", "verdicts", "worst_classes",
         "notes", "assumptions", "stages",
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from privrisk_spark.results.page import html_table
 
@@ -41,7 +41,7 @@ class Bound:
     alpha: float
     certified: Certified
 
-    json_keys: ClassVar = (
+    json_keys = (
         "pair", "likelier", "event", "hits:certified.hits", "other_hits:certified.other_hits",
         "certifying_trials:certified.trials", "alpha", "epsilon_at_least:certified.epsilon", "flagged",
     )  # fmt: skip
@@ -72,7 +72,7 @@ class FittedCell:
     expected: tuple[float, ...] = ()
     unit: str = "rows"
 
-    json_keys: ClassVar = (
+    json_keys = (
         "cell", "cells:found.cells", "mean:found.mean", "expected_mean:found.expected_mean", "mean_z",
         "variance_p", "law_p:found.fit_p", "conforms:found.conforms",
     )  # fmt: skip
@@ -137,7 +137,7 @@ class Findings:
     tuples: int
     cells: tuple[FittedCell, ...]
 
-    json_keys: ClassVar = (
+    json_keys = (
         "name:experiment.name", "title:experiment.title", "claimed_epsilon:experiment.epsilon",
         "claimed_delta:experiment.delta", "trials", "rows", "bounds", "invariant", "conformance:cells",
     )  # fmt: skip
@@ -171,7 +171,7 @@ class Repetition:
     how: str
     identical: bool
 
-    json_keys: ClassVar = ("experiment", "execution:how", "identical")
+    json_keys = ("experiment", "execution:how", "identical")
 
 
 @dataclass(frozen=True)
@@ -198,12 +198,12 @@ class AuditResult:
     repetitions: tuple[Repetition, ...]
     notes: tuple[str, ...] = field(default=())
 
-    json_keys: ClassVar = (
+    json_keys = (
         "name:title", "date:created", "version", "passed", "flags:findings_by_part",
         "false_alarm_probability_at_most:alpha", "seed", "profile:parameters", "experiments:findings",
         "idempotence:repetitions", "notes",
     )  # fmt: skip
-    alpha: ClassVar = ALPHA
+    alpha = ALPHA
 
     @property
     def findings_by_part(self) -> list[dict[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from privrisk_spark.json_values import as_json
 from privrisk_spark.results.release import Summary
@@ -35,7 +35,7 @@ class DisclosedRisk:
     risk: Summary
     quantiles: tuple[float, ...]
 
-    json_keys: ClassVar = ("release", "records", "changed", "quantiles:by_share", "risk")
+    json_keys = ("release", "records", "changed", "quantiles:by_share", "risk")
 
     @property
     def by_share(self) -> dict[str, float]:
@@ -72,7 +72,7 @@ class Composition:
     together: DisclosedRisk
     risen: int
 
-    json_keys: ClassVar = (
+    json_keys = (
         "title", "run_id", "created", "version", "model", "rows", "releases", "together", "risen", "paragraph",
     )  # fmt: skip
 

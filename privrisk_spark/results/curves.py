@@ -67,7 +67,7 @@ class CurveResult:
     status: ClassVar[Status] = "tested"
     """Of every figure: decisions of the records that `basis` names are exact."""
 
-    json_keys: ClassVar = (
+    json_keys = (
         "run_id", "name:title", "date:created", "version", "dictionary", "estimate", "risk_model:model",
         "risk_unit:unit", "utility_unit", "status", "basis", "records", "distinct_records:distinct",
         "evaluated_records:used_records", "evaluated_distinct_records:used_distinct", "notes", "arrays",

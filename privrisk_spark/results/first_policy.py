@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from privrisk_spark.claims import Status
 from privrisk_spark.json_values import JsonDocument
@@ -107,7 +106,7 @@ class FloorTable(JsonDocument):
     figures: tuple[FloorFigures, ...]
     reason: str
 
-    json_keys: ClassVar = (
+    json_keys = (
         "greatest_utility_bits:greatest", "sampled_rows:rows", "decided_rows:decided", "rows:table_rows",
         "mean_risk_before:before", "floors:figures", "proposed:chosen.floor", "reason", "status",
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from privrisk_spark.json_values import JsonDocument, as_json
 from privrisk_spark.results.page import html_table
@@ -100,7 +100,7 @@ class ColumnProfile:
     read: Mapping[str, Any] = field(default_factory=dict)
     doubt: str = ""
 
-    json_keys: ClassVar = (
+    json_keys = (
         "name", "type", "kind", "rows", "missing", "blank", "distinct", "distinct_is_exact:exact",
         "unique_rows:unique", "lengths", "shapes", "patterns", "information_bits:information",
         "case_or_blank_variants:variants", "constant",
@@ -148,7 +148,7 @@ class ColumnSet:
     distinct: int
     rows: int
 
-    json_keys: ClassVar = ("columns", "distinct")
+    json_keys = ("columns", "distinct")
 
     @property
     def distinction(self) -> float:
@@ -228,7 +228,7 @@ class TableProfile(JsonDocument):
     sets: tuple[ColumnSet, ...] = ()
     naming: dict[str, Naming] = field(default_factory=dict)
 
-    json_keys: ClassVar = ("rows", "sampled_rows:sampled", "columns", "keys", "persons", "sets", "naming")
+    json_keys = ("rows", "sampled_rows:sampled", "columns", "keys", "persons", "sets", "naming")
 
     def __getitem__(self, name: str) -> ColumnProfile:
         """Return the profile of a column."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from privrisk_spark.kernels.search.trade_off import AtFloor, Fits
 
@@ -163,7 +162,7 @@ class Evidence:
     riskiest: tuple[RiskyClass, ...] = ()
     trade_off: TradeOffFacts | None = None
 
-    json_keys: ClassVar = ("trade_off",)
+    json_keys = ("trade_off",)
 
     @property
     def fictitious(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from typing import ClassVar, Literal
+from typing import Literal
 
 from privrisk_spark.errors import Fault, InputError, RefusedError
 from privrisk_spark.json_values import JsonDocument
@@ -79,7 +79,7 @@ class Validation(JsonDocument):
     unknown: tuple[str, ...]
     plan: str | None
 
-    json_keys: ClassVar = (
+    json_keys = (
         "valid", "job", "run_id", "faults", "refusals", "looked_at:looks", "unknown", "plan",
     )  # fmt: skip
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import ClassVar
 
 __all__ = ["Withdrawal"]
 
@@ -38,4 +37,4 @@ class Withdrawal(JsonDocument):
     lake: str | None
     catalog: str | None = None
 
-    json_keys: ClassVar = ("run_id", "place", "fresh", "epsilon", "delta", "lake")
+    json_keys = ("run_id", "place", "fresh", "epsilon", "delta", "lake")

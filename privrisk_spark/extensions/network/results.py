@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from privrisk_spark.claims import Status
 from privrisk_spark.json_values import as_json
@@ -261,7 +261,7 @@ class SharingResult:
     spread: Spread | None = None
     notes: tuple[str, ...] = ()
 
-    json_keys: ClassVar = (
+    json_keys = (
         "run_id", "name:title", "date:created", "version", "model", "question", "status", "paragraph",
         "exposed", "notes", "measures",
     )  # fmt: skip

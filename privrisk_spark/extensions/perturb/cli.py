@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from privrisk_spark.cli.options import AcceptUndecided, CommonOptions, DryRun, Explain, StatusFile, Until, take_common
 from privrisk_spark.cli.release import release_days
-from privrisk_spark.extensions.perturb.rules import refuse_other_kinds
+
+if TYPE_CHECKING:
+    from privrisk_spark.policy.policy import Policy
 
 
 @take_common
@@ -24,5 +28,11 @@ def mask(
         explain=explain,
         accept_undecided=accept_undecided,
         told=status_file,
-        check=refuse_other_kinds,
+        check=_refuse_other_kinds,
     )
+
+
+def _refuse_other_kinds(policy: Policy) -> None:
+    from privrisk_spark.extensions.perturb.rules import refuse_other_kinds
+
+    refuse_other_kinds(policy)

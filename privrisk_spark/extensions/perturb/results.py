@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 FEW_CHANGED: Final = 0.05
 """Share of changed values below which a mask is warned of."""
@@ -110,7 +110,7 @@ class MaskingFacts:
     clipped: int = 0
     percent: float = 10.0
 
-    json_keys: ClassVar = (
+    json_keys = (
         "rows", "columns", "numbers", "correlations_before", "correlations_after", "losses", "suppressed",
         "clipped", "percent", "il1s", "changed",
     )  # fmt: skip

@@ -51,7 +51,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 
@@ -95,8 +94,8 @@ class Admission(JsonDocument):
     delta_gauss: float
     delta_select: float
 
-    json_keys: ClassVar = ("noise:family", "sigma_squared", "T:threshold", "delta_gauss", "delta_select")
-    family: ClassVar = "gaussian"
+    json_keys = ("noise:family", "sigma_squared", "T:threshold", "delta_gauss", "delta_select")
+    family = "gaussian"
 
     @property
     def noise(self) -> str:

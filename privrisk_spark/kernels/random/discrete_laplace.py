@@ -30,7 +30,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 
@@ -68,8 +67,8 @@ class LaplaceAdmission(JsonDocument):
     threshold: int
     delta_select: float
 
-    json_keys: ClassVar = ("noise:family", "scale", "T:threshold", "delta_select")
-    family: ClassVar = "laplace"
+    json_keys = ("noise:family", "scale", "T:threshold", "delta_select")
+    family = "laplace"
 
     @property
     def noise(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
@@ -53,7 +52,7 @@ class BoundFacts:
     gaps: tuple[str, ...]
     plan: str
 
-    json_keys: ClassVar = (
+    json_keys = (
         "status", "holds", "gaps", "risk_against_estimate:tightness.estimated",
         "risk_against_true:tightness.true", "ratio:tightness.ratio", "greatest_ratio:tightness.greatest_ratio",
         "records:tightness.rows", "records_above_the_bound:tightness.broken",

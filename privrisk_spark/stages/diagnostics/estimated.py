@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +85,7 @@ class DictionaryOrder:
     of_attribute: dict[str, int]
     fewer_people: int = 0
 
-    json_keys: ClassVar = (
+    json_keys = (
         "holds", "estimate_rows", "true_rows", "estimate_null_ids", "true_null_ids", "estimate_duplicate_ids",
         "true_duplicate_ids", "unmatched", "ambiguous", "not_more_general", "coarser", "of_attribute",
         "fewer_people",

@@ -279,7 +279,7 @@ class AttackResult:
     status: ClassVar[Status] = "tested"
     """Of the links: they are exact. The limits are those of people drawn at random (proved)."""
 
-    json_keys: ClassVar = (
+    json_keys = (
         "run_id", "name:title", "date:created", "version", "methods", "status", "protected",
         "protected_rows:rows", "records", "known", "weights", "at_most", "certain_at_most", "passed",
         "paragraph", "attacks:told", "learned:learned_distances", "notes", "measures",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from privrisk_spark.claims import Status
 from privrisk_spark.extensions.attack.kernels.evidence import Found
@@ -233,7 +233,7 @@ class LearnedDistance:
     fell_back: bool
     rows: RightRows | None = None
 
-    json_keys: ClassVar = ("weights", "parameters", "status", "gap", "fell_back")
+    json_keys = ("weights", "parameters", "status", "gap", "fell_back")
 
     def figures(self) -> Iterator[Figure]:
         """Its measures, but for what it finds of the others."""
