@@ -217,7 +217,7 @@ def glossary() -> str:
         "*Written by `python docs/catalogues.py` from the glossary that reports use.*",
         "",
         "The words of documents, reports and messages, as they are used here. The formulas are those of"
-        " [design.md](design.md#where-each-formula-lives), the sources in [references.bib](references.bib).",
+        " [design.md](design.md#formulas-and-their-modules), the sources in [references.bib](references.bib).",
         "",
         "| word | means | formula | in the code |",
         "|---|---|---|---|",
