@@ -52,7 +52,6 @@ class Program:
 
     Attributes
     ----------
-    attack : Attack
     belief : mapping of int to float
         Probability of every group size, for the action access; positive ones only.
     known : mapping of State to float
@@ -177,7 +176,6 @@ class TwoLevel:
 
     Attributes
     ----------
-    attack : Attack
     values : dict of int to float
         Value of every group solved so far.
     states : int

@@ -52,9 +52,6 @@ class Subject:
         Module of the floor.
     record_id : str
         Column of the decisions: a letter and a number given out at random.
-    attributes : tuple of str
-    lattice_nodes : int
-    utility_at_least : float
     floor_options : tuple of str
         Given to the floor after its arguments.
     """
@@ -83,7 +80,6 @@ class Result:
 
     Attributes
     ----------
-    name : str
     seconds : float
         Wall time of the product, from starting the process to its end.
     floor_seconds : float

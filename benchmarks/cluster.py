@@ -113,12 +113,10 @@ def submit(
 
     Parameters
     ----------
-    cluster : Cluster
     master : str
         That of the cluster, or a local one.
     package : Path
         From :func:`packed`.
-    data, out : Path
     options : sequence of str
         More of the release job.
 

@@ -70,7 +70,6 @@ class World:
     ----------
     fan_out : int
         Children of every inner node.
-    heights : tuple of int
     codes : ndarray of int64, shape (n, k)
         Leaves; ``code // fan_out**s`` is the ancestor at level s.
     """

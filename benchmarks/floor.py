@@ -59,7 +59,6 @@ class FloorResult:
 
     Attributes
     ----------
-    rows, dictionary_rows : int
     cells : int
         Cells (city, race, year of birth) that were decided: those with at least one record, in pieces all.
     mean_risk, mean_utility : float
@@ -131,10 +130,6 @@ def floor(
     in_pieces : bool, default False
         For tables that memory does not hold: decide every cell first, then read and write one file after another
         (a thread).
-
-    Returns
-    -------
-    FloorResult
 
     Raises
     ------
@@ -241,7 +236,6 @@ class Keys:
 
     Attributes
     ----------
-    trees : dict of str to Tree
     cells : int
         Number of (city, race, year) cells; a cell is ``(city * races + race) * years + year``.
     groups : int

@@ -36,7 +36,6 @@ def generate(directory: Path, *, persons: int, rows: int, seed: int) -> None:
         People who may have stays.
     rows : int
         Stays. Their ids are given out at random.
-    seed : int
     """
     rng = np.random.default_rng([seed, _PEOPLE])
     days = int((LAST_DAY - FIRST_DAY).astype(np.int64)) + 1

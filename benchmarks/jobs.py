@@ -221,7 +221,6 @@ def commands(name: str, job: Job, data: Path, home: Path, rows: int) -> list[lis
         As :func:`prepare` returns it.
     home : Path
         Of all jobs; that of this one is there.
-    rows : int
     """
     out = home / name
     more = job.policy(rows)

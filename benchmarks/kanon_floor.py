@@ -41,7 +41,6 @@ class FloorScheme:
         In the order of ``ATTRIBUTES``.
     suppressed, rows, nodes : int
         Nodes are those whose classes were counted.
-    loss : float
     seconds : dict of str to float
         By phase.
     """
@@ -61,7 +60,6 @@ def floor(data: Path, out: Path, *, k: int, limit: int) -> FloorScheme:
     ----------
     data, out : Path
         As for :func:`benchmarks.floor.floor`.
-    k : int
     limit : int
         Rows that may be suppressed.
 

@@ -48,10 +48,6 @@ def run(*, rows: int | None = None, cache: Path | None = None) -> list[Result]:
     cache : Path, optional
         As for the case study.
 
-    Returns
-    -------
-    list of Result
-
     Raises
     ------
     BenchmarkError

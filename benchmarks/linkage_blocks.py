@@ -128,7 +128,6 @@ class Search:
 
     Attributes
     ----------
-    file : SearchedFile
     exact : callable
         Of known records, with everybody.
     told : callable

@@ -71,10 +71,6 @@ def measure(
     beside : sequence of int
         Processes that run already and work for the command; their memory, with that of their descendants, counts too.
 
-    Returns
-    -------
-    Measured
-
     Raises
     ------
     OSError

@@ -29,10 +29,6 @@ class ServerError(RuntimeError):
 def server(port: int) -> Iterator[str]:
     """Start a server with one bucket and stop it at the end.
 
-    Parameters
-    ----------
-    port : int
-
     Yields
     ------
     str

@@ -137,7 +137,6 @@ def release_dag(
         First day.
     catchup : bool
         Release the days since ``start``, too, when the DAG is turned on.
-    retries : int
     retry_delay : timedelta
         Both say how long a late table is waited for.
     python : str, optional

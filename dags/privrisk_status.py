@@ -42,12 +42,7 @@ class Answer:
 
 
 def version_of(status: Path) -> Version | None:
-    """Return the version of a file that is replaced as a whole; None where there is none.
-
-    Parameters
-    ----------
-    status : Path
-    """
+    """Return the version of a file that is replaced as a whole; None where there is none."""
     try:
         return _version(os.stat(status))
     except OSError:
@@ -61,7 +56,6 @@ def answer_of(status: Path, run_id: str, *, before: Version | None) -> Answer | 
     ----------
     status : Path
         ``status.json`` of the vault.
-    run_id : str
     before : Version or None
         Of the file before the attempt began.
     """

@@ -24,12 +24,7 @@ _EXTRAS = {
 
 
 def is_installed(package: str) -> bool:
-    """Return True if a package can be imported; it is not imported.
-
-    Parameters
-    ----------
-    package : str
-    """
+    """Return True if a package can be imported; it is not imported."""
     return find_spec(package) is not None
 
 
@@ -38,7 +33,6 @@ def require(package: str, where: str) -> None:
 
     Parameters
     ----------
-    package : str
     where : str
         Key, place or command that needs it.
 
@@ -52,12 +46,7 @@ def require(package: str, where: str) -> None:
 
 
 def missing(error: Exception) -> InputError | None:
-    """Return what to install, if an error is the missing package of an extra.
-
-    Parameters
-    ----------
-    error : Exception
-    """
+    """Return what to install, if an error is the missing package of an extra."""
     package = (getattr(error, "name", None) or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or package not in _EXTRAS:
         return None

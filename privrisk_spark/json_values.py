@@ -23,8 +23,6 @@ from operator import attrgetter
 from pathlib import PurePath
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-import numpy as np
-
 T = TypeVar("T")
 
 
@@ -32,12 +30,7 @@ class JsonDocument:
     """A dataclass whose document is for users, too."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON can hold it; exact amounts are text.
-
-        Returns
-        -------
-        dict
-        """
+        """Return everything as JSON can hold it; exact amounts are text."""
         found: dict[str, Any] = as_json(self)
         return found
 
@@ -82,7 +75,7 @@ def as_json(value: object) -> Any:
         return sorted((as_json(item) for item in value), key=str)
     if isinstance(value, (list, tuple)):
         return [as_json(item) for item in value]
-    if isinstance(value, (np.ndarray, np.bool_)):
+    if hasattr(value, "tolist"):  # of numpy, which takes long to import
         return as_json(value.tolist())
     if is_dataclass(value) and not isinstance(value, type):
         kind: Any = type(value)
@@ -140,7 +133,9 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
     if origin in (tuple, list):
         item = _reader(of[0])
         return lambda given: origin(item(one) for one in given)
-    if origin is np.ndarray:
+    if getattr(origin, "__name__", "") == "ndarray":
+        import numpy as np
+
         (dtype,) = get_args(of[1])
         return lambda given: np.array(given, dtype=dtype)
     if isinstance(origin, type) and issubclass(origin, Mapping):

@@ -94,12 +94,7 @@ class Extension:
     pipeline: str
 
     def load(self, module: str, name: str) -> Any:
-        """Return a name of one of the package's modules.
-
-        Parameters
-        ----------
-        module, name : str
-        """
+        """Return a name of one of the package's modules."""
         return load(f"extensions.{self.package}.{module}:{name}")
 
 

@@ -141,8 +141,6 @@ class Asked:
 
     Attributes
     ----------
-    experiment : Experiment
-    sizes : object
     policy : Policy or None
         None where there is none, or where the experiment cannot use it.
     why_not : str
@@ -212,12 +210,10 @@ def run_all(
         Experiments that cannot use it run on generated data alone, and the page says why.
     place : ResultPlace
         As :func:`check_collection` returns it.
-    run_id : str
     date : date
         Business date.
     quick : bool
         Small sizes, to see that all of it runs.
-    names : sequence of str
     tell : callable
         Takes a sentence as each experiment begins.
 

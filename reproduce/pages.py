@@ -14,22 +14,12 @@ _ROWS = 60
 
 
 def render_collection(result: Collection) -> str:
-    """Return all experiments as a page, with links to their own.
-
-    Parameters
-    ----------
-    result : Collection
-    """
+    """Return all experiments as a page, with links to their own."""
     return fill_text(_template("collection.html.j2"), result=result)
 
 
 def render_experiment(result: ExperimentResult) -> str:
-    """Return an experiment as a page: what is claimed beside what is found.
-
-    Parameters
-    ----------
-    result : ExperimentResult
-    """
+    """Return an experiment as a page: what is claimed beside what is found."""
     sections = [
         (
             same[0],

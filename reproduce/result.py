@@ -38,11 +38,8 @@ class Listing:
 
     Attributes
     ----------
-    key : str
-    title : str
     label : str
         What the table holds, for who cannot see it.
-    columns : tuple of str
     rows : tuple of tuple
         Text, or numbers in the columns of numbers; None where there is nothing to tell.
     numbers : tuple of int
@@ -69,7 +66,6 @@ class Claim:
 
     Attributes
     ----------
-    source, claim : str
     data : str
         Name of the table.
     verdict : str
@@ -108,7 +104,6 @@ class Findings:
         Those that no plot states.
     notes : tuple of str
         What a reader must know besides.
-    listings : tuple of Listing
     """
 
     statement: str
@@ -142,10 +137,8 @@ class ExperimentResult:
         Of the experiment and of its files.
     title, heading : str
         Of the page.
-    created, version : str
     sizes : mapping of str to int
         How much was run, with the seed.
-    findings : Findings
     private : bool
         Whether figures are about a table of the user.
     """
@@ -246,12 +239,7 @@ def held_in_each(cases: npt.NDArray[np.bool_] | Sequence[bool]) -> str:
 
 
 def plain(value: object) -> Any:
-    """Return a dataclass, an array, or a sequence of them as JSON can hold it; what is not finite becomes null.
-
-    Parameters
-    ----------
-    value : object
-    """
+    """Return a dataclass, an array, or a sequence of them as JSON can hold it; what is not finite becomes null."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, np.ndarray):

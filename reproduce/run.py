@@ -38,8 +38,6 @@ class Source:
 
     Attributes
     ----------
-    spark : SparkSession
-    policy : Policy
     scratch : Scratch
         For what Spark writes while the experiment runs.
     place : ResultPlace
@@ -110,7 +108,6 @@ class Experiment(Generic[SizesT]):
 
         Parameters
         ----------
-        findings : Findings
         sizes : dataclass
         date : date
             Business date.
@@ -134,8 +131,6 @@ def check_output(experiment: Experiment[Any], policy: Policy | None, output: str
 
     Parameters
     ----------
-    experiment : Experiment
-    policy : Policy or None
     output : str
         What the user gave.
 
@@ -167,15 +162,12 @@ def run(
 
     Parameters
     ----------
-    experiment : Experiment
     spark : SparkSession or None
         Needed for a policy alone.
-    policy : Policy or None
     sizes : dataclass
         How much is run.
     place : ResultPlace
         As :func:`check_output` returns it.
-    run_id : str
     date : date
         Business date.
 

@@ -34,8 +34,6 @@ def size(usual: int, least: int = 1, most: int | None = None) -> Any:
     ----------
     usual : int
         Its default, for figures to be cited.
-    least : int
-    most : int, optional
     """
     return field(default=usual, metadata={"bounds": Bounds(least, most)})
 

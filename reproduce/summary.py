@@ -45,13 +45,11 @@ class Judged:
 
     Attributes
     ----------
-    source, claim : str
     data : str
         Name of the table.
     word : {"holds", "in part", "does not hold", "not decided"}
     verdict : str
         As the experiment has it, such as ``in 15 of 24 cases``, or ``not decided`` with the reason.
-    evidence : str
     """
 
     source: str
@@ -73,7 +71,6 @@ class LeftOut:
 
     Attributes
     ----------
-    source, what : str
     why : str
         A sentence.
     """
@@ -89,15 +86,12 @@ class Part:
 
     Attributes
     ----------
-    name, heading : str
     page : str
         Its page, below the directory of all.
-    seconds : float
     private : bool
         Whether it tells of a table of the user.
     why_not : str
         Why the user's table was not used; empty otherwise.
-    claims : tuple of Judged
     """
 
     name: str
@@ -116,12 +110,8 @@ class Part:
 
         Parameters
         ----------
-        name, heading : str
         document : mapping
             Its JSON file.
-        seconds : float
-        private : bool
-        why_not : str
         """
         claims = tuple(
             Judged.of(one["source"], one["claim"], one["data"], one["verdict"], one["evidence"])
@@ -140,10 +130,8 @@ class Collection(JsonDocument):
 
     Attributes
     ----------
-    created, version : str
     quick : bool
         Small sizes: to see that it runs, not to be cited.
-    parts : tuple of Part
     left_out : tuple of LeftOut
         What none of them runs again.
     """

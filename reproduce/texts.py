@@ -9,12 +9,7 @@ from privrisk_spark.reporting.numbers import rounded
 
 
 def milliseconds(seconds: float) -> str:
-    """Return a time in milliseconds; NaN is a time that was not measured.
-
-    Parameters
-    ----------
-    seconds : float
-    """
+    """Return a time in milliseconds; NaN is a time that was not measured."""
     return "not run" if math.isnan(seconds) else f"{rounded(1000 * seconds)} ms"
 
 
@@ -31,10 +26,5 @@ def least_to_most(values: Sequence[float]) -> str:
 
 
 def all_but_ends_blank(labels: Sequence[str]) -> tuple[str, ...]:
-    """Keep the first and the last label, so that labels of points close to each other do not overlap.
-
-    Parameters
-    ----------
-    labels : sequence of str
-    """
+    """Keep the first and the last label, so that labels of points close to each other do not overlap."""
     return tuple(label if i in (0, len(labels) - 1) else "" for i, label in enumerate(labels))

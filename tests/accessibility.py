@@ -26,7 +26,6 @@ def checked(pages: Sequence[Path], *, profile: Path) -> list[dict[str, Any]]:
 
     Parameters
     ----------
-    pages : sequence of Path
     profile : Path
         Directory for the browser's own files.
 

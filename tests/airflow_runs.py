@@ -72,7 +72,6 @@ class Command:
 
     Attributes
     ----------
-    program : subprocess.Popen
     log : Path
         What it says.
     of_program : Path

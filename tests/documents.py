@@ -30,7 +30,6 @@ class Block(NamedTuple):
         The document, and which of its blocks it is, from 1.
     language : str
         What stands after the fence.
-    text : str
     """
 
     document: str

@@ -86,7 +86,6 @@ def started(spark: SparkSession, *arguments: str, place: Path) -> Copy | Program
         Of Spark: a copy of this process runs the command. Of the embedded engine: a process of its own.
     *arguments : str
         Of ``privrisk``.
-    place : Path
     """
     if not is_embedded(spark):
         return _copied(spark, lambda: _run(arguments, place))

@@ -113,7 +113,6 @@ def with_file(table: Table, *, listed: ManifestContent = ManifestContent.DATA, *
 
     Parameters
     ----------
-    table : Table
     listed : ManifestContent
         What its manifest is said to hold.
     content

@@ -48,7 +48,6 @@ class Server:
 
     Attributes
     ----------
-    port : int
     password : str
         Of the owner, a superuser; connections by TCP need it.
     """

@@ -21,9 +21,6 @@ def submit(
 
     Parameters
     ----------
-    command : sequence of str
-    environment : mapping of str to str
-    directory : Path
     killed_at : str, optional
         The process and its children are killed at the first line that contains this text.
     """
@@ -47,12 +44,7 @@ def submit(
 
 @dataclass(frozen=True)
 class PackedEnvironment:
-    """An environment that has the wheel and not Spark, and the archive of it.
-
-    Attributes
-    ----------
-    environment, archive : Path
-    """
+    """An environment that has the wheel and not Spark, and the archive of it."""
 
     environment: Path
     archive: Path

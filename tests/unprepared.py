@@ -32,11 +32,9 @@ class Unprepared:
 
     Attributes
     ----------
-    name : str
     table : pyarrow.Table
     truth : dict of column to (role, form)
         In the order of the table; see :data:`Said`.
-    record_id, entity_id : str or None
     """
 
     name: str
@@ -101,13 +99,7 @@ def _surnames() -> list[str]:
 
 
 def visits(rows: int, *, people: int, seed: int = 2026) -> Unprepared:
-    """Return visits to a hospital near a border; a patient has several.
-
-    Parameters
-    ----------
-    rows, people : int
-    seed : int
-    """
+    """Return visits to a hospital near a border; a patient has several."""
     draw = _Draws(seed, 1)
     german = draw.random.random(people) < 0.7
     here = draw.of([f"{number:05d}" for number in range(52062, 52385, 3)], people, skew=0.6)
@@ -152,13 +144,7 @@ def visits(rows: int, *, people: int, seed: int = 2026) -> Unprepared:
 
 
 def census(rows: int, *, seed: int = 2026) -> Unprepared:
-    """Return a census in French: dates written day first, official codes of municipalities, occupations, industries.
-
-    Parameters
-    ----------
-    rows : int
-    seed : int
-    """
+    """Return a census in French: dates written day first, official codes of municipalities, occupations, industries."""
     draw = _Draws(seed, 2)
     born = [f"{day.day:02d}/{day.month:02d}/{day.year}" for day in draw.births(rows).astype(object)]
     levels = ["Aucun", "Brevet", "CAP", "Bac", "Licence", "Master", "Doctorat"]
@@ -197,13 +183,7 @@ def census(rows: int, *, seed: int = 2026) -> Unprepared:
 
 
 def transactions(rows: int, *, people: int, seed: int = 2026) -> Unprepared:
-    """Return card transactions; numbers of cards and accounts have right check digits.
-
-    Parameters
-    ----------
-    rows, people : int
-    seed : int
-    """
+    """Return card transactions; numbers of cards and accounts have right check digits."""
     draw = _Draws(seed, 3)
     who = np.concatenate([np.arange(people), draw.numbers(rows - people, 0, people)])
     draw.random.shuffle(who)
@@ -240,13 +220,7 @@ def transactions(rows: int, *, people: int, seed: int = 2026) -> Unprepared:
 
 
 def employees(rows: int, *, seed: int = 2026) -> Unprepared:
-    """Return employees in German, with a column nobody can read and one of free text.
-
-    Parameters
-    ----------
-    rows : int
-    seed : int
-    """
+    """Return employees in German, with a column nobody can read and one of free text."""
     draw = _Draws(seed, 4)
     first, last = (
         draw.of(["Anna", "Ben", "Cem", "Dora", "Emil", "Finn", "Gül", "Ida"], rows),

@@ -41,8 +41,6 @@ class Answer:
 
     Attributes
     ----------
-    levels : dict of str to int
-    loss : float
     classes : dict of tuple of str to int
         Rows of each distinct record of the released quasi-identifiers; suppressed rows are those of ``*`` only.
     """
@@ -71,7 +69,6 @@ def compare(source: Path, rows: int | None, cache: Path) -> tuple[Result, list[s
         Checkout of ARX.
     rows : int, optional
         30,162 if not given.
-    cache : Path
 
     Returns
     -------
@@ -117,7 +114,6 @@ def write_hierarchies(policy: Policy, to: Path) -> None:
 
     Parameters
     ----------
-    policy : Policy
     to : Path
         Directory to make.
     """

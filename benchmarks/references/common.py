@@ -42,7 +42,6 @@ def build(place: Path, make: Callable[[Path], None]) -> Path:
 
     Parameters
     ----------
-    place : Path
     make : callable
         Makes it at the path it is given. That path is renamed at the end, so an interrupted build leaves no trace.
     """
@@ -82,8 +81,6 @@ def table(rows: int, cache: Path, *, weighted: bool = False) -> Path:
 
     Parameters
     ----------
-    rows : int
-    cache : Path
     weighted : bool
         Add a record id (``id``) and a sampling weight (``weight``).
     """

@@ -40,7 +40,6 @@ def compare(source: Path, rows: int | None, cache: Path) -> tuple[Result, list[s
         Checkout of sdcMicro.
     rows : int, optional
         10,000 if not given.
-    cache : Path
 
     Returns
     -------

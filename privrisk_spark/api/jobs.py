@@ -33,12 +33,7 @@ class JobResult(Closeable):
     private: PrivateDirectory | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, JSON-safe, as in the JSON document in `place`.
-
-        Returns
-        -------
-        dict
-        """
+        """Return everything, JSON-safe, as in the JSON document in `place`."""
         found: dict[str, Any] = as_json(self.result)
         return found
 

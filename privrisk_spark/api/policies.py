@@ -192,7 +192,6 @@ def settle_run(policy: written.Policy, run_id: str | None, date: dt.date | None,
         What the caller asks for. Without it, a run of a frame gets a new id, because nothing but its rows tells it from
         another frame. Under dp, and with a history, it keeps the id of the day and the policy, so that trying again
         costs no budget, and adds nothing to the history.
-    date : date or None
     given : bool
         Whether there is a frame.
 

@@ -189,12 +189,7 @@ def suggest_policy_of(path: str, *, format: str | None = None, options: Mapping[
 
 
 def name_of(path: str) -> str:
-    """Return a name for runs of a table, by its path.
-
-    Parameters
-    ----------
-    path : str
-    """
+    """Return a name for runs of a table, by its path."""
     last = Path(path.rstrip("/")).name.split(".")[0]
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-._")[:64]
     return name or "table"

@@ -53,7 +53,6 @@ def check_reach(spark: SparkSession, key: str) -> None:
 
     Parameters
     ----------
-    spark : SparkSession
     key : str
         What would name another directory, for the message.
 

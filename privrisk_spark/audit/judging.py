@@ -61,7 +61,6 @@ def judge(
 
     Parameters
     ----------
-    experiment : Experiment
     trials : int
         n, of each of T tables.
     nodes : ndarray of int32, shape (m, 1 + k)

@@ -63,7 +63,6 @@ class Trials:
 
     Attributes
     ----------
-    experiment : Experiment
     kinds : ndarray of int32, shape (2, k)
         Leaf codes of either kind of records.
     n : int
@@ -245,11 +244,8 @@ def collect_published(
     ----------
     scratch : Scratch
         With an empty directory.
-    trials : Trials
     rows : Batches
         As :meth:`Trials.rows` or :meth:`Trials.rows_as_read` returns them.
-    recoding : Recoding
-    keys : ReleaseKeys
     attempts : {"once", "twice", "failing"}
     """
     rows = release_keys.collect_one_row_each(scratch, rows, keys)
@@ -279,11 +275,7 @@ def collect_picks(
 
     Parameters
     ----------
-    scratch : Scratch
-    trials : Trials
     hierarchies : mapping of attribute to Hierarchy
-    axes : sequence of Axis
-    seed : int
     """
     experiment = trials.experiment
     choice = experiment.mechanism

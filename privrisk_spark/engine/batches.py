@@ -47,7 +47,6 @@ class Batches:
 
     Attributes
     ----------
-    base : DataFrame
     steps : tuple of Step
         Composed in order; none means the base frame itself.
     schema : StructType
@@ -89,12 +88,10 @@ class Batches:
 
         Parameters
         ----------
-        spark : SparkSession
         parts : sequence
             Descriptions of parts; must be small.
         read : callable
             Yields the tables of a part.
-        schema : StructType
         rows : int, optional
             Of all parts, where footers tell them.
         """
@@ -328,7 +325,6 @@ class Scratch:
 
     Attributes
     ----------
-    spark : SparkSession
     path : Path
         The driver's; workers use it too where nothing else is named.
     shared : PartDirectory or None

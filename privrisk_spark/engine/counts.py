@@ -39,8 +39,6 @@ class StoredCounts:
     plan : {"dense", "sorted"}
     directory : PartDirectory
         Holds one ``.npy`` file per array.
-    axes : tuple of Axis
-    dictionary_rows : int
     token : str
         Identity of this count: a later one may lie in the same directory, and workers live on.
     population : str or None
@@ -88,12 +86,10 @@ class SpreadVectors:
     Attributes
     ----------
     plan : {"shuffle", "iceberg"}
-    axes : tuple of Axis
     vectors : DataFrame
         ``t<i>`` of the attributes it has, ``n_rows``; or ``entity`` instead, once per vector and person.
     dictionary_rows : int
         Rows, or persons.
-    entities : bool
     """
 
     plan: Literal["shuffle", "iceberg"]
@@ -173,9 +169,7 @@ class StoredAttacker:
 
     Attributes
     ----------
-    counts : tuple of StoredCounts
     rule : {"bayes", "minimax"}
-    prior : tuple of float
     """
 
     counts: tuple[StoredCounts, ...]

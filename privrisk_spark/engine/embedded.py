@@ -44,12 +44,7 @@ def is_installed() -> bool:
 
 
 def is_embedded(spark: SparkSession) -> bool:
-    """Return True if a session is that of this process's embedded engine.
-
-    Parameters
-    ----------
-    spark : SparkSession
-    """
+    """Return True if a session is that of this process's embedded engine."""
     return any(spark is one for one in _OPEN)
 
 

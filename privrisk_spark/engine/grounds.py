@@ -22,7 +22,6 @@ def grounds_of(asked: KAnonymityGuarantee, values: Mapping[str, pa.Array | pa.Ch
 
     Parameters
     ----------
-    asked : KAnonymityGuarantee
     values : mapping of sensitive column to Array
         Its distinct values, in the order in which conditions number them; a missing value is one that meets the others
         at the root.

@@ -43,10 +43,6 @@ def labels(spark: SparkSession) -> Callable[[str], AbstractContextManager[Callab
 
     Where runs of several threads share a session, its jobs bear the description of the block opened last, and the
     session has its own again after the last of them.
-
-    Parameters
-    ----------
-    spark : SparkSession
     """
     return partial(_labelled, spark)
 

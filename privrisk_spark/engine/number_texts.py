@@ -29,7 +29,6 @@ def number_text(value: Column, kind: T.DataType) -> Column:
 
     Parameters
     ----------
-    value : Column
     kind : DataType
         Of the value.
     """
@@ -72,7 +71,6 @@ def exact_text(value: Column, kind: T.DataType) -> Column:
 
     Parameters
     ----------
-    value : Column
     kind : DataType
         Of the value.
     """
@@ -105,7 +103,6 @@ def whole_text(value: Column, kind: T.DataType) -> Column:
 
     Parameters
     ----------
-    value : Column
     kind : DataType
         Of the value; maps and variants become JSON.
     """

@@ -19,7 +19,6 @@ class PeopleOf:
 
     Attributes
     ----------
-    counts : StoredCounts
     hierarchies : tuple of Hierarchy
         Of all attributes of the dictionary.
     positions : tuple of int

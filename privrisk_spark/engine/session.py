@@ -136,7 +136,6 @@ def obtain(
     ----------
     name : str
         Application name of a new session.
-    given : SparkSession, optional
     retries : bool
         See :func:`build`.
     engine : {"auto", "embedded", "spark"}

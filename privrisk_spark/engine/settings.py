@@ -108,10 +108,6 @@ _HELD: dict[str, _Held] = {}
 def differing(spark: SparkSession) -> dict[str, str]:
     """Return the settings that values depend on and that are not as required, with their values.
 
-    Parameters
-    ----------
-    spark : SparkSession
-
     Returns
     -------
     dict of setting to value

@@ -49,7 +49,6 @@ def scratch_of(
 
     Parameters
     ----------
-    spark : SparkSession
     policy : Policy
         Whose ``run.scratch`` may name an object store.
     path : Path

@@ -31,12 +31,8 @@ def dealt(
 
     Parameters
     ----------
-    rows : Batches
     fingerprint : callable
         uint64 (n,) of the rows of a chunk; rows that are to meet have equal ones.
-    columns : sequence of str
-    buckets : int
-    directory : PartDirectory
     facts : callable
         Reported of a chunk.
     """
@@ -58,8 +54,6 @@ def write_slices(table: pa.Table, bucket: LongArray, buckets: int, directory: Pa
         Without dictionaries.
     bucket : ndarray of int64, shape (n,)
         Of each row.
-    buckets : int
-    directory : PartDirectory
     """
     # One schema for all parts: what Spark hands over says that it holds no nulls, what numpy does not.
     table = pa.table({name: table.column(name) for name in table.column_names})

@@ -21,14 +21,7 @@ from privrisk_spark.storage.parts import PartDirectory
 
 @dataclass(frozen=True)
 class TupleParts:
-    """Parts of TUPLES in a directory.
-
-    Attributes
-    ----------
-    directory : PartDirectory
-    names : tuple of str
-    schema : StructType
-    """
+    """Parts of TUPLES in a directory."""
 
     directory: PartDirectory
     names: tuple[str, ...]
@@ -55,8 +48,6 @@ def write_tuples(tuples: pa.Table, directory: PartDirectory, *, files: int) -> s
 
     Parameters
     ----------
-    tuples : pa.Table
-    directory : PartDirectory
     files : int
         Files of the release.
 

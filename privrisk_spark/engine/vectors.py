@@ -26,8 +26,6 @@ def vectors_of_table(encoded: Batches, k: int, n_weights: int, more: Sequence[st
 
     Parameters
     ----------
-    encoded : Batches
-    k, n_weights : int
     more : sequence of str
         Further columns that tell records apart.
     """
@@ -59,8 +57,6 @@ def collect_records(
 
     Parameters
     ----------
-    encoded : Batches
-    k : int
     most : int
         Largest number of vectors to accept.
     rows : int, optional

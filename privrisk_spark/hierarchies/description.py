@@ -21,7 +21,6 @@ class Level:
     ----------
     number : int
         From 0, the values themselves.
-    name : str
     nodes : int
         Different nodes that values are generalized to.
     fewest, most : int
@@ -48,12 +47,10 @@ class Description(JsonDocument):
 
     Attributes
     ----------
-    attribute : str
     leaves, height : int
         Values, and generalization steps of the deepest of them.
     public : bool
         Whether the policy declares the values; if not, they come from the table.
-    levels : tuple of Level
     depths : mapping of int to int
         Number of values by the steps they can take; several where branches are short.
     repeated : mapping of str to tuple of int
@@ -78,7 +75,6 @@ def describe(hierarchy: Hierarchy, *, values: bool = False) -> Description:
 
     Parameters
     ----------
-    hierarchy : Hierarchy
     values : bool
         Show labels though they are values of records, or made of them.
     """

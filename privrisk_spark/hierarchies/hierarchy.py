@@ -138,10 +138,6 @@ class Hierarchy:
         numbers : bool
             Whether leaves are numbers.
 
-        Returns
-        -------
-        Hierarchy
-
         Raises
         ------
         HierarchyError

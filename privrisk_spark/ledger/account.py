@@ -126,10 +126,6 @@ def replay(lineage: str, events: Iterable[Mapping[str, Any]]) -> Account:
     events : iterable of mapping
         Its events in the order of their numbers 1, 2, 3, …, keyed by the ledger's column names.
 
-    Returns
-    -------
-    Account
-
     Raises
     ------
     BrokenHistoryError
@@ -228,10 +224,6 @@ def balance_of(account: Account) -> Balance:
     ----------
     account : Account
         The account.
-
-    Returns
-    -------
-    Balance
     """
     caps = (None, None) if account.caps is None else (decimal_of(account.caps[0]), decimal_of(account.caps[1]))
     return Balance(

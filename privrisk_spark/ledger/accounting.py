@@ -117,10 +117,6 @@ def composed(events: Sequence[ReleaseEvents], delta: Fraction | Decimal | float)
 def account(events: ReleaseEvents) -> dict[str, Any]:
     """Return what a manifest says of the cost of one release, in both accountings.
 
-    Parameters
-    ----------
-    events : ReleaseEvents
-
     Returns
     -------
     dict

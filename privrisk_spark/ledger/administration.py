@@ -31,14 +31,6 @@ __all__ = ["accept", "claim_vault_of_ledger", "ledger_of", "move", "reserve", "s
 def ledger_of(policy: Policy) -> LedgerPolicy:
     """Return the ledger of a policy.
 
-    Parameters
-    ----------
-    policy : Policy
-
-    Returns
-    -------
-    LedgerPolicy
-
     Raises
     ------
     ConfigError
@@ -56,10 +48,6 @@ def seen_of(policy: Policy) -> Seen:
 
 def claim_vault_of_ledger(policy: Policy) -> None:
     """Mark the vault before a ledger file is made in it: releases refuse a vault that has files and no marker.
-
-    Parameters
-    ----------
-    policy : Policy
 
     Raises
     ------
@@ -81,7 +69,6 @@ def reserve(policy: Policy, request: Request) -> Reservation:
     ----------
     policy : Policy
         Of the run.
-    request : Request
 
     Raises
     ------
@@ -102,14 +89,8 @@ def void(policy: Policy, run_id: str, *, reason: str, nothing_left_the_zone: boo
     ----------
     policy : Policy
         Names ledger, lineage and vault; the rest may have changed since. Where the run publishes, the ledger knows.
-    run_id : str
-    reason : str
     nothing_left_the_zone : bool
         The caller's statement of `Ledger.void`. What lies at the run's place is held against it.
-
-    Returns
-    -------
-    Balance
 
     Raises
     ------
@@ -161,8 +142,6 @@ def move(policy: Policy, *, reason: str, beside: Sequence[str] = ()) -> str:
 
     Parameters
     ----------
-    policy : Policy
-    reason : str
     beside : sequence of str
         Other lineages that are of this table, too, and whose losses are counted apart.
 
@@ -195,7 +174,6 @@ def accept(url: str, places: Sequence[str], *, lineage: str, reason: str) -> tup
         Of the ledger.
     places : sequence of str
         All outputs and vaults of the lineage.
-    lineage, reason : str
 
     Raises
     ------

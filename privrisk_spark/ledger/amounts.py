@@ -35,10 +35,6 @@ def amount(name: str, value: str | Decimal, *, below_one: bool = False) -> Fract
     below_one : bool, default False
         Whether 1 and more are refused.
 
-    Returns
-    -------
-    fractions.Fraction
-
     Raises
     ------
     InputError
@@ -66,16 +62,7 @@ def amount(name: str, value: str | Decimal, *, below_one: bool = False) -> Fract
 
 
 def stored_amount(text: object) -> Fraction | None:
-    """Return an amount that a ledger stored as text; None if it is no amount.
-
-    Parameters
-    ----------
-    text : object
-
-    Returns
-    -------
-    fractions.Fraction or None
-    """
+    """Return an amount that a ledger stored as text; None if it is no amount."""
     return Fraction(text) if isinstance(text, str) and _FORM.fullmatch(text) else None
 
 
@@ -86,10 +73,6 @@ def decimal_of(amount: Fraction) -> Decimal:
     ----------
     amount : fractions.Fraction
         Non-negative, its denominator a divisor of a power of ten.
-
-    Returns
-    -------
-    decimal.Decimal
     """
     rest, fives = amount.denominator, 0
     twos = (rest & -rest).bit_length() - 1

@@ -80,14 +80,8 @@ def forecast(ledger: Ledger, request: Request, *, seen: Seen) -> Forecast:
 
     Parameters
     ----------
-    ledger : Ledger
-    request : Request
     seen : Seen
         What output and vault know of the ledger.
-
-    Returns
-    -------
-    Forecast
 
     Raises
     ------
@@ -128,7 +122,6 @@ def tighter(
 
     Parameters
     ----------
-    balance : Balance
     further : ReleaseEvents, optional
         Of one that would run besides.
     accounting : {'basic', 'pld'}, optional
@@ -187,16 +180,7 @@ def _fit(events: Sequence[ReleaseEvents], one: ReleaseEvents, epsilon: Fraction,
 
 
 def balance_document(balance: Balance) -> dict[str, Any]:
-    """Return a balance for JSON: exact amounts as text.
-
-    Parameters
-    ----------
-    balance : Balance
-
-    Returns
-    -------
-    dict
-    """
+    """Return a balance for JSON: exact amounts as text."""
     return {
         "lineage": balance.lineage,
         "epsilon": _amounts(balance.spent_epsilon, balance.cap_epsilon),
@@ -244,10 +228,6 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     ----------
     rows : sequence of sequence of str
         The first one names the columns.
-
-    Returns
-    -------
-    str
     """
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join(

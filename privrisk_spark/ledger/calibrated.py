@@ -280,7 +280,6 @@ class Choosing(Calibrated):
         w.
     beyond : int
         ``t₀``: a scheme's score is π times the sum of its cells' rows beyond this.
-    candidates : tuple of tuple of int
     precision : tuple of Fraction
         ``π`` of each, in [0, 1].
     """
@@ -381,12 +380,7 @@ class PeeledSchemes(Noisy, Choosing):
 
 
 class ReusedCells(Drawing):
-    """Cells that an earlier release admitted and published.
-
-    Attributes
-    ----------
-    reuse : ReusedSet
-    """
+    """Cells that an earlier release admitted and published."""
 
     mode: Literal["local"] = "local"
     reuse: ReusedSet
@@ -430,10 +424,6 @@ def protects(*, persons: bool) -> dict[str, str]:
 
 def calibrated(document: Mapping[str, Any]) -> Calibrated:
     """Read the parameters of a release, as a manifest and the ledger hold them; further keys are not looked at.
-
-    Parameters
-    ----------
-    document : mapping
 
     Raises
     ------

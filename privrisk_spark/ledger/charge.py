@@ -41,11 +41,8 @@ class Charge:
 
     Attributes
     ----------
-    ledger : Ledger
-    request : Request
     place : str
         Where the attempt publishes, resolved.
-    keys : Keys
     seen : Seen or None
         What output and vault knew of the ledger when the attempt began.
     witness : callable or None

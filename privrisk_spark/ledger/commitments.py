@@ -51,7 +51,6 @@ def pins(run: Run, *, snapshot: str) -> bool:
 
     Parameters
     ----------
-    run : Run
     snapshot : str
         Identity of the content the attempt read.
 
@@ -83,7 +82,6 @@ def commits(run: Run, *, release: str) -> bool:
 
     Parameters
     ----------
-    run : Run
     release : str
         Digest of all that would be published.
 
@@ -117,7 +115,6 @@ def confirm(run: Run, request: Request, *, place: str, release: str) -> None:
 
     Parameters
     ----------
-    run : Run
     request : Request
         What is asked for now.
     place : str

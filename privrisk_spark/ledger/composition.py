@@ -30,10 +30,6 @@ _DIGITS: Final = 10**5
 def charged_events(runs: Iterable[Run]) -> list[ReleaseEvents]:
     """Return what the counted runs did to the privacy of a row.
 
-    Parameters
-    ----------
-    runs : iterable of Run
-
     Returns
     -------
     list of ReleaseEvents

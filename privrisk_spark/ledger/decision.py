@@ -165,7 +165,6 @@ def refuse_other_table(account: Account, tables: Collection[str]) -> None:
 
     Parameters
     ----------
-    account : Account
     tables : collection of str
         Identities of the table; empty if it is not known.
 
@@ -186,7 +185,6 @@ def refuse_other_unit(account: Account, unit: str | None) -> None:
 
     Parameters
     ----------
-    account : Account
     unit : str or None
         What the release protects; None if it is not known.
 
@@ -210,7 +208,6 @@ def refuse_second_budget(account: Account, others: Collection[str]) -> None:
 
     Parameters
     ----------
-    account : Account
     others : collection of str
         These lineages, without those that somebody stated to be beside this one.
 

@@ -105,7 +105,6 @@ class Ledger(LedgerStatements):
 
         Parameters
         ----------
-        request : Request
         seen : Seen, optional
             What output and vault know of the ledger (`privrisk_spark.runs.witnesses.look`), looked up before this call.
 

@@ -31,12 +31,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Claimed:
-    """A release of which no more is known than what was claimed of it.
-
-    Attributes
-    ----------
-    epsilon, delta : Fraction
-    """
+    """A release of which no more is known than what was claimed of it."""
 
     epsilon: Fraction
     delta: Fraction
@@ -44,13 +39,7 @@ class Claimed:
 
 @dataclass(frozen=True)
 class GaussianCounts:
-    """Noisy counts of an admission: one row adds one to each of w.
-
-    Attributes
-    ----------
-    sigma_squared : int
-    w : int
-    """
+    """Noisy counts of an admission: one row adds one to each of w."""
 
     sigma_squared: int
     w: int
@@ -58,13 +47,7 @@ class GaussianCounts:
 
 @dataclass(frozen=True)
 class LaplaceCounts:
-    """Noisy counts of an admission: one row adds one to each of w.
-
-    Attributes
-    ----------
-    scale : Fraction
-    w : int
-    """
+    """Noisy counts of an admission: one row adds one to each of w."""
 
     scale: Fraction
     w: int
@@ -78,7 +61,6 @@ class SchemePicks:
     ----------
     epsilon : Fraction
         Of one.
-    times : int
     """
 
     epsilon: Fraction
@@ -121,10 +103,6 @@ class ReleaseEvents:
 
 def basic(events: Iterable[ReleaseEvents]) -> tuple[Fraction, Fraction]:
     """Return the sums of the claimed epsilons and deltas.
-
-    Parameters
-    ----------
-    events : iterable of ReleaseEvents
 
     Returns
     -------

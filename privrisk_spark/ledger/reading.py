@@ -38,10 +38,6 @@ class LedgerReading:
 
         What stands in the place of a name and is none, `histories` tells; no policy can name it.
 
-        Returns
-        -------
-        tuple of str
-
         Raises
         ------
         EngineError
@@ -59,10 +55,6 @@ class LedgerReading:
         ----------
         lineage : str
             The lineage.
-
-        Returns
-        -------
-        Balance
 
         Raises
         ------

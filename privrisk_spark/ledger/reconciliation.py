@@ -34,7 +34,6 @@ class Finding:
     kind : {'rolled back', 'unknown', 'another release', 'another cost', 'withdrawn', 'without a release', 'accepted'}
     lineage : str or None
         None if nobody knows it.
-    run_id : str
     place : str
         Where the run publishes.
     what : str
@@ -102,7 +101,6 @@ class Lost:
 
     Attributes
     ----------
-    run_id : str
     place : str
         Where it publishes.
     cost : tuple of Fraction

@@ -140,7 +140,6 @@ class Statement:
     state : {'moved', 'accepted'}
     about : str
         The table, or the run.
-    reason : str
     stated_at : str
         UTC, ISO 8601.
     """

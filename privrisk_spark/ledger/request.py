@@ -157,10 +157,6 @@ def canonical(document: object) -> str:
 def lineage_name(lineage: str) -> str:
     """Return what a lineage is called in the ledger, however somebody writes it.
 
-    Parameters
-    ----------
-    lineage : str
-
     Returns
     -------
     str

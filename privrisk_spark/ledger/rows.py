@@ -52,11 +52,8 @@ def note(
 
     Parameters
     ----------
-    account : Account
-    run_id : str
     what : str
         Its kind of guarantee.
-    place : str
     table : str or None
         Identity of the table.
     files : collection of str
@@ -85,10 +82,8 @@ def move(
 
     Parameters
     ----------
-    account : Account
     table : str
         Identity of the table.
-    reason : str
     files : collection of str
         Identities of its files.
     unit : str or None
@@ -120,8 +115,6 @@ def step(
 
     Parameters
     ----------
-    account : Account
-    run : Run
     state : {'bound', 'pinned', 'committed', 'void', 'withdrawn'}
     nothing_left : bool
         Give back what the run was charged.

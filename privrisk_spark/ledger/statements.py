@@ -55,7 +55,6 @@ class LedgerStatements(LedgerReading):
 
         Parameters
         ----------
-        lineage, run_id : str
         what : str
             Its kind of guarantee.
         place : str
@@ -124,7 +123,6 @@ class LedgerStatements(LedgerReading):
 
         Parameters
         ----------
-        lineage : str
         table : str
             Identity of the table there.
         reason : str
@@ -174,7 +172,6 @@ class LedgerStatements(LedgerReading):
 
         Parameters
         ----------
-        lineage : str
         reason : str
             For the record. Never a record's value.
         seen : Seen

@@ -72,10 +72,6 @@ class Storage(Protocol):
     def exists(self) -> bool:
         """Tell whether there is a ledger.
 
-        Returns
-        -------
-        bool
-
         Raises
         ------
         EngineError

@@ -81,7 +81,6 @@ def hold_against(url: str, places: Sequence[str]) -> Verdict:
 
     Parameters
     ----------
-    url : str
     places : sequence of str
         Directories, and outputs in object stores.
 

@@ -61,11 +61,7 @@ class Subject:
 
     Attributes
     ----------
-    policy : Policy
     hierarchies : mapping of attribute to Hierarchy
-    axes : tuple of Axis
-    profile : Profile
-    seed : int
     """
 
     policy: Policy
@@ -181,15 +177,7 @@ def audit(
 
 
 def collect_findings(scratch: Scratch, subject: Subject, experiment: Experiment, trials: int) -> Findings:
-    """Run one experiment, each of its tables so many times.
-
-    Parameters
-    ----------
-    scratch : Scratch
-    subject : Subject
-    experiment : Experiment
-    trials : int
-    """
+    """Run one experiment, each of its tables so many times."""
     trials = experiment.trials_of(trials)
     alpha = alpha_of_bound(subject.profile.experiments)
     many = adversary.Trials(experiment, subject.profile.kinds, trials)

@@ -62,9 +62,7 @@ class Opened:
 
     Attributes
     ----------
-    sources : Sources
     hierarchies : dict of quasi-identifier to Hierarchy
-    earlier : tuple of EarlierRelease
     """
 
     sources: Sources

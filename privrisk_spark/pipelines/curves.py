@@ -141,7 +141,6 @@ class Opened:
 
     Attributes
     ----------
-    sources : Sources
     hierarchies : dict of quasi-identifier to Hierarchy
     grown : OneDictionary
         The dictionary that is cut into samples.
@@ -203,7 +202,6 @@ class Encoded:
     ----------
     rows : Batches
         ENCODED, resolved.
-    n_rows : int
     """
 
     rows: Batches

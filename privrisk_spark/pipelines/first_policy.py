@@ -60,7 +60,6 @@ class Profiled:
 
     Attributes
     ----------
-    profile : TableProfile
     sample : dict of column to list of (str or None)
     """
 
@@ -73,7 +72,6 @@ def opened(spark: SparkSession, table: Mapping[str, Any]) -> DataFrame:
 
     Parameters
     ----------
-    spark : SparkSession
     table : mapping
         As ``table`` of a policy.
     """
@@ -90,10 +88,6 @@ _ANY = {"any": {"role": "quasi-identifier", "hierarchy": {"flat": {}}}}
 
 def profile_table(frame: DataFrame) -> Profiled:
     """Profile a table; texts that are numbers or dates once they are cleaned are cleaned and counted again.
-
-    Parameters
-    ----------
-    frame : DataFrame
 
     Raises
     ------
@@ -188,7 +182,6 @@ def propose_policy(frame: DataFrame, table: Mapping[str, Any], *, title: str) ->
 
     Parameters
     ----------
-    frame : DataFrame
     table : mapping
         Where it is, as ``table`` of a policy.
     title : str
@@ -221,7 +214,6 @@ def policy_of(proposed: Proposed, table: Mapping[str, Any]) -> Policy:
 
     Parameters
     ----------
-    proposed : Proposed
     table : mapping
         Where the table is.
     """

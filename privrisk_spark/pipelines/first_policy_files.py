@@ -37,7 +37,6 @@ def first_policy_text(
 
     Parameters
     ----------
-    proposed : Proposed
     table : mapping
         Where the table is.
     files : mapping of column to path
@@ -68,7 +67,6 @@ def write_first_policy(proposed: Proposed, table: Mapping[str, Any], directory: 
 
     Parameters
     ----------
-    proposed : Proposed
     table : mapping
         Where the table is.
     directory : Path
@@ -113,7 +111,6 @@ def refuse_existing(directory: Path, table: str | None, *, overwrite: bool) -> N
         Absolute.
     table : str or None
         Path of the table.
-    overwrite : bool
 
     Raises
     ------

@@ -29,8 +29,6 @@ class Checked(JsonDocument):
 
     Attributes
     ----------
-    hierarchy : Hierarchy
-    coverage : Coverage
     suppressed : bool
         Whether the policy suppresses values that are outside.
     values : tuple of (str, int)
@@ -65,8 +63,6 @@ def open_hierarchies(
 
     Parameters
     ----------
-    spark : SparkSession
-    policy : Policy
     columns : list of str
         Quasi-identifiers.
     table : DataFrame, optional

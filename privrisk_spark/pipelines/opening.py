@@ -42,7 +42,6 @@ class Inspection:
         Whether errors are collected; otherwise the first one is raised.
     found : list of Look
         Findings without an error.
-    faults, refusals : list of Fault
     errors : list of PrivriskError
         As they were raised.
     unknown : list of str
@@ -179,12 +178,10 @@ def open_sources(
 
     Parameters
     ----------
-    spark : SparkSession
     policy : Policy
         By which the table is read.
     table : DataFrame or None
         Read instead of the policy's table.
-    dictionaries : sequence of OneDictionary
     release : bool
         Also recode kept columns, open the linkage table, and require the rows that ``checks.complete`` names.
     inspection : Inspection, optional
@@ -264,8 +261,6 @@ def open_source(
 
     Parameters
     ----------
-    spark : SparkSession
-    table : Table
     key : str
         Of the policy.
     used : collection of str
@@ -294,7 +289,6 @@ def open_hierarchies(
     ----------
     policy : Policy
         By which the table is read.
-    sources : Sources
     more : sequence of (DictionaryTable, DataFrame)
         Other tables that hold leaves.
     inspection : Inspection, optional

@@ -35,15 +35,12 @@ class Run(Generic[P]):
 
     Attributes
     ----------
-    spark : SparkSession
     policy : Policy
         With the versions of the lake tables that are read.
     place : Workplace or ResultPlace
         Where the release or the results go.
-    run_id : str
     date : date
         Business date.
-    scratch : Scratch
     progress : Progress
         Records the stages as they end.
     table : DataFrame or None
@@ -96,11 +93,8 @@ def start_run(
 
     Parameters
     ----------
-    spark : SparkSession
-    policy : Policy
     place : ResultPlace
         Where the results go.
-    run_id : str
     date : date
         Business date.
     reads : collection of str

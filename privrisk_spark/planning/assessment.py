@@ -95,7 +95,6 @@ def reading_only(
 
     Parameters
     ----------
-    policy : Policy
     kept : sequence of str
         Columns to carry besides the quasi-identifiers.
     dictionary : SelfDictionary or TableDictionary, optional
@@ -146,12 +145,7 @@ def population_dictionary(population: Population) -> TableDictionary:
 
 
 def predicts_values(policy: Policy) -> bool:
-    """Return True if classifiers learn from values before and after: of a masked release that holds the label.
-
-    Parameters
-    ----------
-    policy : Policy
-    """
+    """Return True if classifiers learn from values before and after: of a masked release that holds the label."""
     asked = policy.assess
     masked = asked.release is not None and not policy.guarantee.generalizes
     return masked and asked.classifiers is not None and asked.label in policy.kept_columns

@@ -94,7 +94,6 @@ class Profile:
     ----------
     kinds : ndarray of int32, shape (2, k)
         Leaf codes of the target's and the other records.
-    experiments : tuple of Experiment
     notes : tuple of str
         What of the policy's mechanism is not audited.
     """
@@ -405,8 +404,6 @@ def law_of_choice(choice: Choosing, table: tuple[int, int], *, sharper: float = 
 
     Parameters
     ----------
-    choice : Choosing
-    table : pair of int
     sharper : float
         Factor of epsilon.
     """

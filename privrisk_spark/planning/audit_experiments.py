@@ -16,7 +16,6 @@ class Pair:
 
     Attributes
     ----------
-    name : str
     one, other : int
         Numbers of the tables with and without the row.
     """
@@ -32,14 +31,12 @@ class Cell:
 
     Attributes
     ----------
-    name : str
     kind : int
         Records in it.
     scheme : int
         Number of the scheme they are released under; the one after the last is full suppression.
     tables : tuple of int
         Tables in which it has so many rows.
-    rows : int
     keep : float
         Probability that a row of the table is published in it.
     large : bool
@@ -61,7 +58,6 @@ class People:
 
     Attributes
     ----------
-    number : int
     targets, others : int
         Rows of each, of the target's and of the other kind.
     named : bool
@@ -99,15 +95,12 @@ class Experiment:
 
     Attributes
     ----------
-    name, title : str
     mechanism : Calibrated
         Of the profile; levels of its schemes are those of the trial column and the quasi-identifiers.
     epsilon, delta : float
         Claimed.
     tables : tuple of pairs of int
         Rows of the target's and of the other kind.
-    pairs : tuple of Pair
-    cells : tuple of Cell
     admitted : tuple of pairs of int, or None
         Scheme and kind of the cells admitted beforehand, as if they were public; None admits under noise.
     as_read : bool

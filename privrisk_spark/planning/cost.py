@@ -28,7 +28,6 @@ def run_cost(policy: Policy, run_id: str, date: dt.date) -> Request:
     ----------
     policy : Policy
         With guarantee.kind ``dp``.
-    run_id : str
     date : date
         Business date.
 
@@ -63,9 +62,6 @@ def cost_of(
 
     Parameters
     ----------
-    policy : Policy
-    plan : Calibrated
-    run_id : str
     digest : str
         Of the plan, with policy and hierarchies.
     date : date

@@ -42,7 +42,6 @@ class Cost:
 
     Attributes
     ----------
-    plan : Plan
     rows : int or None
         Rows shuffled or collected; None while the dictionary's size is not known.
     bytes : int or None
@@ -66,7 +65,6 @@ class PlanChoice:
 
     Attributes
     ----------
-    plan : Plan
     cells : int
         Cells the dense plan would hold at once, at most.
     reason : str

@@ -173,7 +173,6 @@ def axes(policy: Policy, hierarchies: Mapping[str, Hierarchy], one: OneDictionar
 
     Parameters
     ----------
-    policy : Policy
     hierarchies : mapping of attribute to Hierarchy
     one : OneDictionary, optional
         The policy's first if not given.
@@ -252,7 +251,6 @@ def describe_mismatch(key: str, found: str, why: str | None = None) -> str:
 
     Parameters
     ----------
-    key : str
     found : str
         How few values are shared.
     why : str, optional

@@ -29,7 +29,6 @@ class EarlierRelease:
 
     Attributes
     ----------
-    run_id, date : str
     lineage : str
         ``run.name`` of its policy.
     manifest : str
@@ -95,7 +94,6 @@ def earlier_releases(policy: Policy, *, own: Location | None) -> tuple[EarlierRe
 
     Parameters
     ----------
-    policy : Policy
     own : Location or None
         Where the vault is to remember this run itself: an earlier attempt of it is no release.
 
@@ -139,10 +137,6 @@ def earlier_releases(policy: Policy, *, own: Location | None) -> tuple[EarlierRe
 
 def key_to_remember(vault: Location) -> bytes:
     """Return the key under which a vault keeps digests of record ids; it is drawn before the first release.
-
-    Parameters
-    ----------
-    vault : Location
 
     Raises
     ------
@@ -272,7 +266,6 @@ def hierarchy_digests(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> d
 
     Parameters
     ----------
-    policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
     """
     return {
@@ -288,9 +281,7 @@ def remembered_as(policy: Policy, hierarchies: Mapping[str, Hierarchy], *, run_i
 
     Parameters
     ----------
-    policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
-    run_id, date : str
     """
     return {
         "run_id": run_id,

@@ -50,7 +50,6 @@ def pin_tables(
 
     Parameters
     ----------
-    policy : Policy
     parts : collection of str
         Of the policy, whose tables are read, such as ``table``.
     given : bool

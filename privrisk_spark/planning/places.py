@@ -100,7 +100,6 @@ def refuse_public_ledger(policy: Policy, published: Mapping[str, Location]) -> N
 
     Parameters
     ----------
-    policy : Policy
     published : mapping of key to Location
         Where releases are published.
 

@@ -31,7 +31,6 @@ class Proposal:
 
     Attributes
     ----------
-    schemes : tuple of tuple of int
     because : str
         Why these, in words.
     """
@@ -112,9 +111,7 @@ def scheme_table(
 
     Parameters
     ----------
-    policy : Policy
     hierarchies : mapping of attribute to Hierarchy
-    schemes : sequence of sequence of int
     frequent : int or None
         t; None where nothing is admitted.
     crowd : int

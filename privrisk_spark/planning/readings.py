@@ -20,7 +20,6 @@ class Declared:
     ----------
     key : str
         Such as ``columns.sex.read``.
-    reading : Reading
     lenient : bool
         Whether values that cannot be cast are missing; else they are an error.
     """

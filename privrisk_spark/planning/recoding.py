@@ -69,7 +69,6 @@ def conditions(
 
     Parameters
     ----------
-    asked : KAnonymityGuarantee
     distributions : mapping of sensitive column to TableDistribution
         Of the whole table, in the order of :func:`sensitive_of`, which is that of the classes' values.
     grounds : mapping of int to ndarray of int32, shape (v, H + 1), optional
@@ -136,7 +135,6 @@ def asked_in_words(asked: KAnonymityGuarantee, unit: str) -> list[str]:
 
     Parameters
     ----------
-    asked : KAnonymityGuarantee
     unit : str
         What is counted: ``rows`` or ``persons``.
     """

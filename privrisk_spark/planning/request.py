@@ -57,7 +57,6 @@ def request_of(policy: Policy, *, given: bool, frame: str | None = None) -> dict
 
     Parameters
     ----------
-    policy : Policy
     given : bool
         Whether the caller gave the table.
     frame : str, optional

@@ -132,7 +132,6 @@ class Reused:
 
         Parameters
         ----------
-        policy : Policy
         hierarchies : mapping of attribute to Hierarchy, optional
             Compared if given.
         unit : str
@@ -201,10 +200,8 @@ def published_cells(
     ----------
     path : Path
         The file.
-    policy : Policy
     hierarchies : mapping of attribute to Hierarchy
         Public, as all are under differential privacy.
-    schemes : sequence of sequence of int
     """
     assert policy.ledger is not None
     size, digest = size_and_digest(path)

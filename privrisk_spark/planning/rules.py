@@ -20,7 +20,6 @@ class LevelRule:
 
     Attributes
     ----------
-    name : str
     levels : tuple of k int
         Of the quasi-identifiers in order; the height is ⊥.
     """
@@ -35,7 +34,6 @@ class BestListedRule:
 
     Attributes
     ----------
-    rules : tuple of LevelRule
     utility_at_least : float
         Floor of the mean utility.
     """
@@ -78,7 +76,6 @@ class Recoding:
 
     Attributes
     ----------
-    asked : KAnonymityGuarantee
     given : FittedScheme, FittedPartition or None
         What is applied; None: one is searched for.
     """

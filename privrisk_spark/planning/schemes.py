@@ -29,7 +29,6 @@ def approved_scheme(policy: Policy, hierarchies: Mapping[str, Hierarchy], path: 
     policy : Policy
         With ``guarantee.kind: k-anonymity``.
     hierarchies : mapping of quasi-identifier to Hierarchy
-    path : str
 
     Raises
     ------
@@ -97,7 +96,6 @@ def refuse_other_population(given: FittedScheme, digest: str | None) -> None:
 
     Parameters
     ----------
-    given : FittedScheme
     digest : str or None
         Of the dictionary's people, as they were counted.
 

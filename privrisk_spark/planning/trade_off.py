@@ -59,12 +59,7 @@ class SampleSize:
 
 
 def least_utility(policy: Policy) -> float | None:
-    """Return the least utility of a record that a policy asks, if it asks one.
-
-    Parameters
-    ----------
-    policy : Policy
-    """
+    """Return the least utility of a record that a policy asks, if it asks one."""
     return None if policy.decision is None else decision_of(policy).least_utility
 
 

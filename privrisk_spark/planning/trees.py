@@ -60,7 +60,6 @@ def read_tree(fitted: FittedPartition, hierarchies: Mapping[str, Hierarchy]) -> 
 
     Parameters
     ----------
-    fitted : FittedPartition
     hierarchies : mapping of quasi-identifier to Hierarchy
         In any order, those of the file; the tree has their order.
     """

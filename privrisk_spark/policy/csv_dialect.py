@@ -94,7 +94,6 @@ def find_csv_faults(options: Mapping[str, str], key: str) -> Iterable[Fault]:
 
     Parameters
     ----------
-    options : mapping
     key : str
         Where they are in the policy.
     """

@@ -251,7 +251,6 @@ class OneDictionary:
 
     Attributes
     ----------
-    name : str
     table : DictionaryTable or None
         None is the table itself.
     key : str

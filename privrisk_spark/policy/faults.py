@@ -76,10 +76,6 @@ def faults_of(error: ValidationError, document: Mapping[str, Any]) -> list[Fault
         Raised by the model of a policy.
     document : mapping
         What was validated.
-
-    Returns
-    -------
-    list of Fault
     """
     items = error.errors(include_url=False, include_context=True)
     # A list is not too short if only its items are wrong: pydantic leaves these out.

@@ -26,7 +26,6 @@ def policy_or_hierarchy(
 
     Parameters
     ----------
-    path : str
     separator : str
         Between the cells of a file in ARX's format.
     overrides : sequence of str

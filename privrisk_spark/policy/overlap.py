@@ -37,7 +37,6 @@ def overlapping(places: Mapping[str, Location], key: str, read: Iterable[Locatio
     places : mapping of key to Location
     key : str
         Of what is read.
-    read : iterable of Location
     """
     found = list(read)
     for written, place in places.items():

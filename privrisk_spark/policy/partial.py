@@ -31,13 +31,8 @@ def impossible_without(error: ValidationError, document: Mapping[str, Any], *, r
     ----------
     error : ValidationError
         Raised for the document.
-    document : mapping
     releasing : bool
         Demand what a release needs.
-
-    Returns
-    -------
-    list of Fault
     """
     rest = {**_REQUIRED, **copy.deepcopy(dict(document))}
     removed: set[tuple[int | str, ...]] = set()

@@ -50,7 +50,6 @@ def without_secrets(document: Any, given: tuple[FromEnvironment, ...] = ()) -> A
     Parameters
     ----------
     document : JSON value
-    given : tuple of FromEnvironment
     """
     for one in given:
         document, found = _replaced(document, one.keys, one)

@@ -78,12 +78,7 @@ class _Row:
 
 
 def render_assessment(result: Assessment) -> str:
-    """Return an assessment as a page to be written as UTF-8, which loads nothing and runs nothing.
-
-    Parameters
-    ----------
-    result : Assessment
-    """
+    """Return an assessment as a page to be written as UTF-8, which loads nothing and runs nothing."""
     sets = list(dict.fromkeys(str(one.parameters["set"]) for s in result.subjects for one in s.measured))
     charts = [
         [

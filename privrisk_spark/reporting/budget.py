@@ -9,12 +9,7 @@ from privrisk_spark.results.release import Section
 
 
 def budget_section(charged: Reservation) -> Section:
-    """Return the budget of a lineage as it was when a run was charged.
-
-    Parameters
-    ----------
-    charged : Reservation
-    """
+    """Return the budget of a lineage as it was when a run was charged."""
     pairs = {
         "epsilon": (charged.epsilon, charged.spent_epsilon, charged.cap_epsilon),
         "delta": (charged.delta, charged.spent_delta, charged.cap_delta),

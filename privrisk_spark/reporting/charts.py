@@ -88,10 +88,8 @@ def as_svg(
 
     Parameters
     ----------
-    figure : Figure
     prefix : str
         Of the identifiers.
-    title, description : str
     titles : mapping of gid to sequence of str, optional
         What each mark of a group says when it is pointed at, in the order they were drawn.
     """

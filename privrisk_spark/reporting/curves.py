@@ -51,7 +51,6 @@ def curve_notes(policy: Policy, grown: OneDictionary, *, bounded: bool) -> Itera
 
     Parameters
     ----------
-    policy : Policy
     grown : OneDictionary
         The dictionary that grows.
     bounded : bool

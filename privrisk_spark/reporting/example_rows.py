@@ -18,12 +18,7 @@ _ROWS = 4
 
 
 def blurred(text: str | None) -> str | None:
-    """Return the shape of a value: every letter an x, every digit a 9, at most 12 characters.
-
-    Parameters
-    ----------
-    text : str or None
-    """
+    """Return the shape of a value: every letter an x, every digit a 9, at most 12 characters."""
     if text is None:
         return None
     shape = "".join("9" if one.isdigit() else "x" if one.isalpha() else one for one in text)

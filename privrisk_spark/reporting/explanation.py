@@ -46,7 +46,6 @@ def leaves_and_levels(name: str, hierarchy: Hierarchy) -> str:
     ----------
     name : str
         Of the column.
-    hierarchy : Hierarchy
     """
     levels = f"{hierarchy.height + 1} levels ({', '.join(hierarchy.level_names)})"
     return f"{name}: {hierarchy.n_leaves:,} leaves, {levels}"
@@ -59,7 +58,6 @@ def assessment_explanation(
 
     Parameters
     ----------
-    policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
     sets : mapping of name to quasi-identifiers
         Each measured by itself.

@@ -17,7 +17,6 @@ class Term:
 
     Attributes
     ----------
-    word : str
     means : str
         One or two sentences.
     formula : str

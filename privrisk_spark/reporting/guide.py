@@ -40,10 +40,6 @@ def sections() -> dict[str, str]:
 def text(section: str | None = None) -> str:
     """Return the guide, or a section of it.
 
-    Parameters
-    ----------
-    section : str, optional
-
     Raises
     ------
     InputError

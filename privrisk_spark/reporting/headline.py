@@ -29,9 +29,6 @@ def headline(
 
     Parameters
     ----------
-    policy : Policy
-    guarantee : Guarantee
-    released : ReleaseFacts
     measured : DecisionFacts or None
         None where the edition may not tell exact figures.
     levels : tuple of AttributeLevels
@@ -155,18 +152,14 @@ def compared(
 
     Parameters
     ----------
-    released : ReleaseFacts
     rows : int or None
         Of the table.
-    measured : DecisionFacts or None
     risk_before : bool
         Whether the risk of the table may be told.
-    utility_max : float or None
     sample : TradeOffFacts or None
         What is known from sampled records.
     model : {"I", "II", "III"}
         Says what the risk is.
-    utility_unit : str, optional
     """
     found = [Compared("rows", rows, released.rows)]
     if measured is not None:
@@ -201,12 +194,7 @@ def compared(
 
 
 def shown(value: float | str | None) -> str:
-    """Return a compared value for a person.
-
-    Parameters
-    ----------
-    value : float, str or None
-    """
+    """Return a compared value for a person."""
     return "not told" if value is None else value if isinstance(value, str) else short_number(value)
 
 
@@ -224,10 +212,5 @@ def recoding_name(levels: Sequence[int], attributes: Sequence[AttributeLevels]) 
 
 
 def anonymity_name(facts: TradeOffFacts) -> str:
-    """Return what a point of k is: k-anonymity of the table, or k-map against another dictionary.
-
-    Parameters
-    ----------
-    facts : TradeOffFacts
-    """
+    """Return what a point of k is: k-anonymity of the table, or k-map against another dictionary."""
     return "k-anonymity" if facts.own else "k-map"

@@ -25,7 +25,6 @@ class Branch:
 
     Attributes
     ----------
-    label : str
     depth : int
         Edges from the root.
     below : tuple of Branch
@@ -53,7 +52,6 @@ def elided_tree(hierarchy: Hierarchy, *, rows: int = ROWS) -> Branch:
 
     Parameters
     ----------
-    hierarchy : Hierarchy
     rows : int
         Lines to deal, at least 3.
     """

@@ -29,12 +29,7 @@ TOGETHER_WAY_OUT = "make kept columns coarser (columns.X.release), make them qua
 
 
 def uniqueness_warnings(released: ReleaseFacts) -> list[str]:
-    """Return a sentence for each kept column whose values point out many rows, and one for all together if they do.
-
-    Parameters
-    ----------
-    released : ReleaseFacts
-    """
+    """Return a sentence for each kept column whose values point out many rows, and one for all together if they do."""
     shares = {name: released.share(uniques) for name, uniques in released.unique_by_kept.items()}
     one, found = ("row", "record") if released.persons is None else ("person", "person")
     sentences = [
@@ -57,10 +52,6 @@ def uniqueness_section(released: ReleaseFacts) -> Section | None:
     """Return what is found of kept columns, by rows or by persons as they were counted; None without such.
 
     By rows it is public, as whoever has the release finds it; by persons, whose ids are not released, it is not.
-
-    Parameters
-    ----------
-    released : ReleaseFacts
     """
     if released.unique_by_all is None:
         return None

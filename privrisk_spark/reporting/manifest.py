@@ -77,10 +77,8 @@ def manifest(
 
     Parameters
     ----------
-    run : RunRecord
     report : Report
         The public edition.
-    released : ReleaseFacts
     files : sequence of mapping
         ``name``, ``bytes`` and ``sha256`` of each data file.
     more : mapping

@@ -13,10 +13,6 @@ def short_number(value: float) -> str:
     ----------
     value : float
         Any number.
-
-    Returns
-    -------
-    str
     """
     if math.isnan(value):
         return "undefined"
@@ -47,11 +43,6 @@ def rounded(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share of 1 in percent: no decimals from 10 % on, two significant digits below.
-
-    Parameters
-    ----------
-    share : float
-    """
+    """Return a share of 1 in percent: no decimals from 10 % on, two significant digits below."""
     of_hundred = 100 * float(share)
     return f"{of_hundred:.0f} %" if of_hundred >= 9.95 or of_hundred == 0 else f"{of_hundred:.2g} %"

@@ -25,7 +25,6 @@ def draw_plot(plot: Plot, *, prefix: str) -> Markup | None:
 
     Parameters
     ----------
-    plot : Plot
     prefix : str
         Prefix of the identifiers.
     """
@@ -58,7 +57,6 @@ def fill_text(text: str, **values: object) -> str:
     ----------
     text : str
         It can include the files in ``templates``.
-    **values : object
     """
     return _explain_words(_environment().from_string(text).render(**values))
 

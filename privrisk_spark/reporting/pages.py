@@ -21,32 +21,17 @@ __all__ = [
 
 
 def render_audit(result: AuditResult) -> str:
-    """Return an audit as a page.
-
-    Parameters
-    ----------
-    result : AuditResult
-    """
+    """Return an audit as a page."""
     return fill("audit.html.j2", result=result, chart_svg=draw_plot(cells_plot(result), prefix="cells"), alpha=ALPHA)
 
 
 def render_composition(result: Composition) -> str:
-    """Return what several releases disclose together as a page, for the trusted zone.
-
-    Parameters
-    ----------
-    result : Composition
-    """
+    """Return what several releases disclose together as a page, for the trusted zone."""
     return fill("composition.html.j2", result=result, shares=QUANTILES)
 
 
 def render_curves(result: CurveResult) -> str:
-    """Return risk over what the attacker knows as a page, for the trusted zone.
-
-    Parameters
-    ----------
-    result : CurveResult
-    """
+    """Return risk over what the attacker knows as a page, for the trusted zone."""
     return fill(
         "curves.html.j2",
         result=result,
@@ -58,12 +43,7 @@ def render_curves(result: CurveResult) -> str:
 
 
 def cells_plot(result: AuditResult) -> Plot:
-    """Published rows of an audit's large cells beside their law.
-
-    Parameters
-    ----------
-    result : AuditResult
-    """
+    """Published rows of an audit's large cells beside their law."""
     panels = []
     for one in result.findings:
         for cell in one.cells:

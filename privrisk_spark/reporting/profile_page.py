@@ -24,10 +24,6 @@ def render_first_policy(result: FirstPolicy) -> str:
     """Return a first policy as a page to be written as UTF-8, for the vault; it loads nothing and runs nothing.
 
     It holds no value of a record: no least, greatest or frequent one.
-
-    Parameters
-    ----------
-    result : FirstPolicy
     """
     floors = result.floors
     return fill(

@@ -43,13 +43,9 @@ class RunRecord:
 
     Attributes
     ----------
-    policy : Policy
     hierarchies : mapping of attribute to Hierarchy
     run_id, date : str
         ``date`` is the business date.
-    guarantee : Guarantee
-    stages : sequence of StageRecord
-    checks : sequence of Check
     values : sequence of ValuesRead
         What reading changed; for the vault only.
     """
@@ -163,10 +159,8 @@ def drawn_reports(
 
     Parameters
     ----------
-    run : RunRecord
     exact : DecisionFacts
         For the vault only.
-    released : ReleaseFacts
     sampled : int
         Records drawn into the sample; for the vault only.
     levels : tuple of AttributeLevels
@@ -197,13 +191,9 @@ def fill_report(
 
     Parameters
     ----------
-    run : RunRecord
     edition : {"vault", "public"}
-    facts : mapping of str
     measured : DecisionFacts or None
         None if nothing is decided by risk, and in the public report.
-    released : ReleaseFacts
-    evidence : Evidence, optional
     levels : tuple of AttributeLevels, optional
         Of the public report.
     """

@@ -32,7 +32,6 @@ def map_chart(
 
     Parameters
     ----------
-    facts : TradeOffFacts
     attributes : sequence of k AttributeLevels
         Whose levels have the names.
     name : str, default 'weighted risk'
@@ -150,7 +149,6 @@ def floor_chart(
 
     Parameters
     ----------
-    facts : TradeOffFacts
     asked : float or None
         The floor of this release, if it has one.
     name : str, default 'weighted risk'

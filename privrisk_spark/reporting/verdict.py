@@ -186,7 +186,6 @@ def assessment_notes(policy: Policy, *, release: bool, released_persons: bool, m
 
     Parameters
     ----------
-    policy : Policy
     release : bool
         Whether the table is held against a release.
     released_persons : bool

@@ -59,9 +59,6 @@ class WorstClass:
         Of the measure.
     labels : tuple of str
         Of its quasi-identifiers.
-    value : float or int
-    records : int
-    parameters : mapping
     """
 
     name: str
@@ -79,8 +76,6 @@ class Verdict:
     ----------
     name : str
         Of the measure.
-    bound : float
-    passed : bool
     observed : float or int or None
         The worst of the values it was held against; None if there was none, which fails unless nothing is concerned.
     parameters : mapping
@@ -109,10 +104,6 @@ class Subject:
     Attributes
     ----------
     name : {"table", "release"}
-    title : str
-    measured : tuple of Measured
-    worst : tuple of WorstClass
-    plots : tuple of Plot
     """
 
     name: str
@@ -153,7 +144,6 @@ class Assumption:
     ----------
     name : str
         Its key in the policy, in words.
-    value : float or int or str or None
     unit : str
         Empty for what has none.
     means : str
@@ -175,14 +165,10 @@ class Assessment:
 
     Attributes
     ----------
-    title, run_id, created, version : str
     subjects : tuple of Subject
         The table, then the release if there is one.
-    verdicts : tuple of Verdict
     paragraph : str
         Whether the table is anonymous, and why not.
-    notes : tuple of str
-    stages : tuple of StageRecord
     assumptions : tuple of Assumption
         Of the adversary, if there is one.
     """

@@ -21,7 +21,6 @@ class Bound:
 
     Attributes
     ----------
-    pair : str
     likelier : str
         The side the event is likelier on, ``with the row`` or ``without the row``; or the person.
     event : str
@@ -30,7 +29,6 @@ class Bound:
         Of the mechanism.
     alpha : float
         Probability of a bound above the truth.
-    certified : Certified
     """
 
     pair: str
@@ -58,8 +56,6 @@ class FittedCell:
 
     Attributes
     ----------
-    cell : str
-    found : Conformance
     observed, expected : tuple of float
         Share of trials by published rows 0, 1, …; kept for large cells, to be drawn.
     unit : str
@@ -94,8 +90,6 @@ class Claim:
 
     Attributes
     ----------
-    name, title : str
-    epsilon, delta : float
     crowd : int or None
         k: no released tuple has fewer rows; None where none are released.
     """
@@ -113,19 +107,16 @@ class Findings:
 
     Attributes
     ----------
-    experiment : Claim
     trials : int
         Of each table.
     rows : int
         Rows of all tables together.
-    bounds : tuple of Bound
     least : int or None
         Fewest rows of a released tuple; None if none is released.
     below : int
         Released tuples with fewer than k rows.
     tuples : int
         Released tuples.
-    cells : tuple of FittedCell
     """
 
     experiment: Claim
@@ -180,13 +171,8 @@ class AuditResult:
 
     Attributes
     ----------
-    title, created, version : str
-    seed : int
     parameters : mapping
         Of the profile.
-    findings : tuple of Findings
-    repetitions : tuple of Repetition
-    notes : tuple of str
     """
 
     title: str

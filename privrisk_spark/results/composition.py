@@ -57,7 +57,6 @@ class Composition:
         Records of the table.
     releases : tuple of DisclosedRisk
         Each alone, by date.
-    together : DisclosedRisk
     risen : int
         Records whose risk after all releases is greater than after any one alone.
     """

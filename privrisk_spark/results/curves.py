@@ -29,13 +29,11 @@ class CurveResult:
 
     Attributes
     ----------
-    title, run_id, created, version : str
     dictionary : str
         Which dictionary grows, in words.
     estimate : str
         What the decisions of F12 Fig 3.3 are made against, in words.
     model : {"I", "II", "III"}
-    utility_unit : str
     curves : DictionaryCurves
         Of S samples and F floors.
     shares : tuple of S float

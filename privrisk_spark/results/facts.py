@@ -46,8 +46,6 @@ class DecisionFacts:
     rows, sampled, infeasible, verbatim : int
         Records; those drawn into the sample (all outside dp); those that could not reach the floor; those released with
         every original value.
-    risk_before, risk_after, utility : Summary
-    levels : tuple of AttributeLevels
     before, after : Histogram
         Records by risk.
     unproved : int
@@ -180,7 +178,6 @@ class InputFacts:
 
     Attributes
     ----------
-    rows, null_ids, duplicate_ids, null_entities : int
     nulls, unknown : dict of attribute to rows
     bad_weights : dict of weight column to rows that are missing, NaN or negative
     infinite_weights : dict of weight column to rows

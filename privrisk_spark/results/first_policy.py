@@ -20,7 +20,6 @@ class ColumnGuess:
         The concept is what the column is about, such as ``birth_date``.
     confidence : float
         In (0, 1); an order of how much speaks for it, no probability.
-    reason : str
     decide : bool
         Whether the column is undecided: you must confirm it before a release, because it may be an id.
     check : bool
@@ -89,7 +88,6 @@ class FloorTable(JsonDocument):
         Rows that nearly all are to fit.
     before : float
         Mean risk of the sample as it is.
-    chosen : FloorFigures
     figures : tuple of FloorFigures
         Ascending; the chosen one among them.
     reason : str
@@ -145,10 +143,8 @@ class FirstPolicy:
     ----------
     title : str
         Name of the table.
-    profile : TableProfile
     columns : tuple of ColumnGuess
         In the order of the table.
-    record_id, entity_id : str or None
     ids : str
         Why; a sentence.
     floors : FloorTable or None

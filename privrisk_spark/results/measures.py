@@ -19,8 +19,6 @@ class Measure:
     ----------
     family : str
         A key of :func:`read_families`.
-    title : str
-    unit : str
     means : str
         A sentence in plain words.
     source : str

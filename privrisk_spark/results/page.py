@@ -118,7 +118,6 @@ def html_table(
     ----------
     caption : str
         Above the table.
-    head : sequence of str
     rows : sequence of sequences
         As long as the head; numbers are shown with six digits.
     notes : sequence of str

@@ -17,7 +17,6 @@ class Series:
 
     Attributes
     ----------
-    name : str
     x, y : tuple of float
         NaN where there is no point.
     points : bool
@@ -38,7 +37,6 @@ class Series:
 
         Parameters
         ----------
-        name : str
         x, y : ndarray of a real type, shape (n,), or sequence of n float
         points : bool, default False
         labels : sequence of str, default ()
@@ -53,9 +51,6 @@ class Panel:
 
     Attributes
     ----------
-    title, x_label, y_label : str
-    series : tuple of Series
-    log_x, log_y : bool
     diagonal : str
         Name of the line on which y equals x, to be drawn besides on axes of the same limits; empty for none.
     """
@@ -77,11 +72,8 @@ class Plot:
     ----------
     key : str
         Same for all data.
-    title : str
     figure : str
         Figure, equation or section of the source the claims are from; empty for none.
-    found : str
-    panels : tuple of Panel
     data : str
         Name of the data.
     measured : bool

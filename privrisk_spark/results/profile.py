@@ -62,7 +62,6 @@ class ColumnProfile:
         Rows of the table; those that are null, and those that hold nothing but blanks.
     distinct : int
         Different values, null none; exact where ``exact``, else within about 5 %.
-    exact : bool
     unique : int or None
         Rows with a value that no other row has; None where the values are too many to count.
     lengths : tuple of (int, int, float), or None
@@ -122,12 +121,7 @@ class ColumnProfile:
         return min(1.0, self.distinct / self.there) if self.there else 0.0
 
     def share(self, pattern: str) -> float:
-        """Return the share of sampled values that have a pattern.
-
-        Parameters
-        ----------
-        pattern : str
-        """
+        """Return the share of sampled values that have a pattern."""
         return self.patterns.get(pattern, 0.0)
 
 
@@ -137,7 +131,6 @@ class ColumnSet:
 
     Attributes
     ----------
-    columns : tuple of str
     distinct : int
         Different combinations.
     rows : int
@@ -162,7 +155,6 @@ class Persons:
 
     Attributes
     ----------
-    column : str
     persons : int
         Different values, exact.
     most : int

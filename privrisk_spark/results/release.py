@@ -205,7 +205,6 @@ class Section:
     ----------
     name : str
         Its key in ``summary.json``.
-    heading : str
     paragraph : str
         What was found, in sentences.
     status : {'proved', 'tested', 'heuristic'}
@@ -236,7 +235,6 @@ class ChosenRule:
 
     Attributes
     ----------
-    name : str
     levels : mapping of attribute to int
         Level of every value, cut at its depth.
     section : Section
@@ -296,7 +294,6 @@ class Report:
         Says what the risk is: weighted by sensitivity, the probability itself, or weighted and in nats.
     sections : tuple of Section
         Findings with exact figures; none in a public edition.
-    headline : Headline or None
     compared : tuple of Compared
         The table and its release side by side; of a public edition the release alone.
     floor : float or None

@@ -14,7 +14,6 @@ class RecodingPoint:
     Attributes
     ----------
     levels : tuple of k int
-    risk, utility : float
     """
 
     levels: tuple[int, ...]
@@ -28,7 +27,6 @@ class AnonymousPoint:
 
     Attributes
     ----------
-    k : int
     levels : tuple of k int
     risk, utility : float
         Suppressed records are counted as such.
@@ -134,7 +132,6 @@ class RiskyClass:
     Attributes
     ----------
     labels : tuple of k str or None
-    risk : float
     consistent : int
         Dictionary rows that fit it; the fewest where records or dictionaries differ.
     """

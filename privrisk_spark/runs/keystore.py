@@ -53,7 +53,6 @@ class VaultKey:
     ----------
     vault : Path or RemoteStore
         The vault's directory, or the store it is in.
-    run_id : str
     reference, lineage : str or None
         As `release_key` has them.
     """
@@ -89,10 +88,6 @@ def key_commitment(key: bytes, *, lineage: str, run_id: str) -> str:
     key : bytes of length 32
     lineage, run_id : str
         Equal keys of two runs do not show.
-
-    Returns
-    -------
-    str
     """
     message = [_COMMITMENT]
     for part in (lineage, run_id):

@@ -106,7 +106,6 @@ class Output(Protocol):
 
         Parameters
         ----------
-        run_id : str
         staging : Path
             Directory with all its files but the manifest.
         manifest : mapping
@@ -149,7 +148,6 @@ def parsed_manifest(content: bytes, place: Location) -> dict[str, Any]:
 
     Parameters
     ----------
-    content : bytes
     place : Location
         Of the file, for messages.
 
@@ -177,7 +175,6 @@ def tombstone(run_id: str, manifest: Mapping[str, Any], today: dt.date) -> dict[
     ----------
     run_id : str
         Of the release, by its place: the manifest of a copy names another one.
-    manifest : mapping
     today : date
         When it is withdrawn.
 

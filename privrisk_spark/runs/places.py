@@ -111,7 +111,6 @@ def result_place(output: str, kind: str) -> ResultPlace:
 
     Parameters
     ----------
-    output : str
     kind : str
         What runs keep there, such as "assessments".
 

@@ -94,12 +94,10 @@ class Timing:
 
     Attributes
     ----------
-    stage : str
     number, stages : int
         Which of how many.
     started : float
         Seconds since 1970.
-    seconds : float
     rows : int or None
         Of the table, if the stage has counted them and the guarantee allows to keep them.
     ended : str
@@ -126,7 +124,6 @@ class Progress:
     ----------
     place : Path or Location
         Where the run says how it stands; see :func:`write_status`.
-    run_id : str
     total : int
         Number of stages, for "stage x of y".
     labelled : callable, optional
@@ -218,7 +215,6 @@ def read_status(place: Path | Location, run_id: str) -> dict[str, Any]:
 
     Parameters
     ----------
-    place : Path or Location
     run_id : str
         In a directory the status may be that of another run.
     """
@@ -240,8 +236,6 @@ def status_of(run_id: str, *, phase: str, code: int | None, message: str, remedy
 
     Parameters
     ----------
-    run_id : str
-    phase : str
     code : int or None
         Exit code; None while it runs.
     message, remedy : str

@@ -81,7 +81,6 @@ def verify_files(
 
     Parameters
     ----------
-    manifest : mapping
     place : str
         Of the release, for messages.
     there : iterable of str

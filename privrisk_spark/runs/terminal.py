@@ -22,12 +22,7 @@ EVERY = 1.0
 
 
 class Terminal(logging.StreamHandler[TextIO]):
-    """Writes the log to a terminal, above the line that is written over.
-
-    Parameters
-    ----------
-    stream : TextIO
-    """
+    """Writes the log to a terminal, above the line that is written over."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)

@@ -116,7 +116,6 @@ class Vault(Protocol):
         ----------
         of : str
             Names the run, and where it publishes.
-        attempt : str
         """
 
     def read(self, name: str) -> bytes | None:

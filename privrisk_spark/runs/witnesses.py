@@ -65,7 +65,6 @@ class PrivateRelease:
 
     Attributes
     ----------
-    run_id : str
     place : str
         The output, resolved.
     digest : str
@@ -97,7 +96,6 @@ class Looked:
         Resolved.
     there : bool
         Whether there is such a directory.
-    witnesses, releases : int
     """
 
     place: str

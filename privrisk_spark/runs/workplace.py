@@ -46,10 +46,8 @@ class Workplace:
 
     Attributes
     ----------
-    output : Output
     vault : Vault
         Of the policy.
-    run_id : str
     attempt : str
         Distinguishes the attempts of one run id: Spark remembers the files it has seen under a path.
     """

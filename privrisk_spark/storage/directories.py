@@ -113,7 +113,6 @@ def remove_whole(path: Path, key: str) -> None:
 
     Parameters
     ----------
-    path : Path
     key : str
         Of the policy, for messages.
 
@@ -134,7 +133,6 @@ def sweep(directory: Path, *patterns: str) -> None:
 
     Parameters
     ----------
-    directory : Path
     *patterns : str
         As a shell has them.
     """

@@ -97,8 +97,6 @@ def write_text(path: Path, text: str, *, published: float | None = None) -> None
 
     Parameters
     ----------
-    path : Path
-    text : str
     published : float, optional
         The time it is to bear, in seconds since 1970, if everyone may read it.
     """

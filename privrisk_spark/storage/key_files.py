@@ -32,8 +32,6 @@ class KeyFiles(Protocol):
 
         Parameters
         ----------
-        name : str
-        content : bytes
         secret : bool
             Whether it is to be destroyed: ConfigError where that cannot be.
         """

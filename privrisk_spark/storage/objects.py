@@ -132,7 +132,6 @@ class ObjectStore:
 
         Parameters
         ----------
-        name : str
         version : str
             As a listing told it; of another one nothing is read. By default the one that is there now, to the end.
 
@@ -271,7 +270,6 @@ class ObjectStore:
 
         Parameters
         ----------
-        act : callable
         look : callable
             Returns the result of a request whose answer was lost, by what is there; None if it is to be tried again.
         """

@@ -15,12 +15,7 @@ _OPENED: Final[dict[tuple[int, Location, str], RemoteStore]] = {}
 
 
 def open_store(location: Location) -> Store:
-    """Return the store of a place; nothing is read or written yet.
-
-    Parameters
-    ----------
-    location : Location
-    """
+    """Return the store of a place; nothing is read or written yet."""
     return open_remote(location) if location.remote else LocalStore(location)
 
 

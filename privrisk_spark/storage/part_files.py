@@ -21,7 +21,6 @@ def writing_arrow(directory: PartDirectory, name: str, schema: pa.Schema) -> Ite
 
     Parameters
     ----------
-    directory : PartDirectory
     name : str
         That nobody else has.
     schema : pyarrow.Schema

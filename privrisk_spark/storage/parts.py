@@ -28,12 +28,7 @@ __all__ = ["LocalParts", "ObjectParts", "PartDirectory", "keep_under"]
 
 @dataclass(frozen=True)
 class LocalParts:
-    """A directory on a file system that driver and tasks mount at the same path.
-
-    Attributes
-    ----------
-    root : str
-    """
+    """A directory on a file system that driver and tasks mount at the same path."""
 
     root: str
 
@@ -78,10 +73,6 @@ class LocalParts:
 @dataclass(frozen=True)
 class ObjectParts:
     """A directory in an object store, with a copy on each machine of what was written or read there.
-
-    Attributes
-    ----------
-    location : Location
 
     Notes
     -----

@@ -20,7 +20,6 @@ def make_private(directory: Path, key: str) -> None:
 
     Parameters
     ----------
-    directory : Path
     key : str
         Of the policy or the command, for messages.
 
@@ -48,7 +47,6 @@ def make_public(directory: Path, key: str) -> None:
 
     Parameters
     ----------
-    directory : Path
     key : str
         Of the policy, for messages.
 
@@ -72,7 +70,6 @@ def check_usable(directory: Path, key: str) -> None:
 
     Parameters
     ----------
-    directory : Path
     key : str
         Of the policy or the command, for messages.
 

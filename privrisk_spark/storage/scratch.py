@@ -29,7 +29,6 @@ def note_store(directory: Path, location: Location) -> None:
 
     Parameters
     ----------
-    directory : Path
     location : Location
         No other run's.
     """

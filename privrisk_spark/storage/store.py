@@ -27,7 +27,6 @@ class Stored:
 
     Attributes
     ----------
-    content : bytes
     version : str
         Of this content under this name: what :meth:`Store.replace` compares.
     """
@@ -123,7 +122,6 @@ class RemoteStore(Store, Protocol):
 
         Parameters
         ----------
-        name : str
         version : str
             Of the listing: another version is not read. Empty for the present one.
 

@@ -61,8 +61,6 @@ def collect_files_read(
 
     Parameters
     ----------
-    spark : SparkSession
-    table : Table
     frame : DataFrame
         As Spark opened it.
     key : str
@@ -206,7 +204,6 @@ def check_arrived(table: Table, asked: Complete, *, date: dt.date) -> None:
     ----------
     table : Table
         The table of a policy.
-    asked : Complete
     date : date
         Business date of the run.
 
@@ -252,10 +249,6 @@ def check_arrived(table: Table, asked: Complete, *, date: dt.date) -> None:
 def awaited(asked: Complete | None) -> Iterator[None]:
     """Let a table or dictionary that does not exist be one that is late, if ``checks.complete`` is set.
 
-    Parameters
-    ----------
-    asked : Complete or None
-
     Raises
     ------
     IncompleteError
@@ -274,8 +267,6 @@ def collect_enough_rows(frame: DataFrame, asked: Complete, *, said: int | None) 
 
     Parameters
     ----------
-    frame : DataFrame
-    asked : Complete
     said : int or None
         Rows the files say they have; where they do not, the table is read for it.
 

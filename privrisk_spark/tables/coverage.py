@@ -49,13 +49,7 @@ _ALL = -1
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """The values of a column that are known.
-
-    Attributes
-    ----------
-    column : str
-    known : ValueCodes
-    """
+    """The values of a column that are known."""
 
     column: str
     known: ValueCodes
@@ -160,8 +154,6 @@ def collect_strangers_of(
     ----------
     table, frame
         As :func:`strangers` takes them.
-    name : str
-    one : Held
     most : int
         At most so many.
 
@@ -210,10 +202,6 @@ class LeafSource:
 
 def collect_distinct_values(sources: Sequence[LeafSource]) -> list[dict[str, set[str]]]:
     """Collect the distinct values of columns whose hierarchies take their leaves from the data; one scan a source.
-
-    Parameters
-    ----------
-    sources : sequence of LeafSource
 
     Returns
     -------
@@ -357,7 +345,6 @@ def missing_forbidden(name: str, rows: int) -> Fault:
 
     Parameters
     ----------
-    name : str
     rows : int
         Without a value.
     """
@@ -370,7 +357,6 @@ def outside_hierarchy(name: str, hierarchy: Builder, values: int, rows: int, whe
 
     Parameters
     ----------
-    name : str
     hierarchy : Builder
         As the policy declares it.
     values, rows : int
@@ -388,11 +374,8 @@ def refuse_values(policy: Policy, facts: InputFacts, set_aside: Callable[[str], 
 
     Parameters
     ----------
-    policy : Policy
-    facts : InputFacts
     set_aside : callable
         Lists an attribute's values outside its hierarchy in the vault and returns how many there are.
-    listed_in : Path or str
 
     Raises
     ------

@@ -53,8 +53,6 @@ class _Layout:
     ----------
     where : str
         The table, for messages.
-    dialect : CsvDialect
-    files : sequence of LineFile
     begins : tuple of int
         Of each file the place of its first row, in decoded bytes if the file is compressed or not divisible.
     columns : tuple of str
@@ -93,7 +91,6 @@ def read_csv_table(spark: SparkSession, table: Table, *, key: str, private: bool
 
     Parameters
     ----------
-    spark : SparkSession
     table : Table
         As :func:`privrisk_spark.tables.source_files.is_csv_by_tasks` takes it.
     key : str
@@ -157,7 +154,6 @@ def collect_csv_damage(spark: SparkSession, table: Table, *, key: str) -> CsvDam
 
     Parameters
     ----------
-    spark : SparkSession
     table : Table
         As :func:`privrisk_spark.tables.source_files.is_csv_by_tasks` takes it.
     key : str

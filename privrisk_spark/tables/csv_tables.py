@@ -83,7 +83,6 @@ def write_csv(scratch: Scratch, frame: DataFrame, name: str) -> Path:
 
     Parameters
     ----------
-    scratch : Scratch
     frame : DataFrame
         Columns as :func:`csv_line` takes them.
     name : str
@@ -115,7 +114,6 @@ def csv_frame(
 
     Parameters
     ----------
-    spark : SparkSession
     files : sequence
         One a task; descriptions must be small.
     opened : callable

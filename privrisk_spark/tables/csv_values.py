@@ -31,11 +31,8 @@ class CsvParser:
 
     Attributes
     ----------
-    dialect : CsvDialect
     where : str
         The table, for messages.
-    columns : int
-    private : bool
     """
 
     dialect: CsvDialect
@@ -157,13 +154,7 @@ class CsvParser:
 
 
 def find_csv_records(data: bytes, dialect: CsvDialect) -> Records:
-    """Find the records of a block that begins with one.
-
-    Parameters
-    ----------
-    data : bytes
-    dialect : CsvDialect
-    """
+    """Find the records of a block that begins with one."""
     comment, escape = dialect.comment, dialect.escape_sign
     return find_records(
         data,

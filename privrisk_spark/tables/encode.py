@@ -46,7 +46,6 @@ def encode(
     ----------
     frame : DataFrame
         The table.
-    policy : Policy
     hierarchies : mapping of attribute to Hierarchy
     blocks : bool
         Add ``block``, 16 bytes of SHA-256 of the record id: what the keyed draws of a record are made from.
@@ -220,7 +219,6 @@ def dictionary_rows(
         ENCODED, resolved: the rows, where the table is the dictionary.
     frame : DataFrame or None
         The dictionary as Spark opened it; None where it is the table itself.
-    one : OneDictionary
     hierarchies : mapping of attribute to Hierarchy
     """
     if one.table is None or frame is None:
@@ -303,11 +301,8 @@ def duplicates(spark: SparkSession, parts: Sequence[str], rows: int, directory: 
 
     Parameters
     ----------
-    spark : SparkSession
     parts : sequence of str
         Names of the parts :func:`materialize` wrote.
-    rows : int
-    directory : PartDirectory
     """
     tasks = max(1, -(-rows // HASHES_PER_TASK))
     names = tuple(parts)

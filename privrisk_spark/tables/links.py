@@ -46,8 +46,6 @@ class OpenLinks:
 
     Attributes
     ----------
-    given : LinkagePolicy
-    links : DataFrame
     dictionary : DataFrame or None
         None where it is the table itself.
     """
@@ -92,8 +90,6 @@ def open_links(spark: SparkSession, policy: Policy, dictionaries: Mapping[str, D
 
     Parameters
     ----------
-    spark : SparkSession
-    policy : Policy
     dictionaries : mapping of name to DataFrame
         The external dictionaries as Spark opened them.
 
@@ -121,7 +117,6 @@ def encode_links(
     ----------
     links : DataFrame
         The linkage table; see :meth:`OpenLinks.check`.
-    given : LinkagePolicy
     hierarchies : mapping of added attribute to Hierarchy
         In the order of the policy.
     numbers : bool
@@ -274,10 +269,8 @@ def collect_links(
 
     Parameters
     ----------
-    scratch : Scratch
     encoded : Batches
         The table; holds ``record_id``.
-    opened : OpenLinks or None
     numbers : bool
         Whether the record ids of the table are numbers.
 

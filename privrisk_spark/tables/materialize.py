@@ -39,7 +39,6 @@ class Materialized:
     ----------
     encoded : Batches
         ENCODED, resolved.
-    facts : InputFacts
     """
 
     encoded: Batches
@@ -60,8 +59,6 @@ def collect_materialized(
 
     Parameters
     ----------
-    scratch : Scratch
-    table : DataFrame
     policy, hierarchies
         As :func:`privrisk_spark.tables.encode.encode` takes them.
     blocks : bool
@@ -186,8 +183,6 @@ def input_facts(
     ----------
     parts : sequence of mapping
         As :func:`privrisk_spark.tables.encode.materialize` reports them.
-    duplicate_ids : int
-    attributes, weight_columns : sequence of str
     """
     rows = sum(part["rows"] for part in parts)
     total = sum(part["sum"] for part in parts) % 2**64

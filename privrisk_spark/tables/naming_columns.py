@@ -36,7 +36,6 @@ def collect_naming_columns(
     ----------
     encoded : Batches
         ENCODED, resolved.
-    policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
         Empty if values are perturbed; the values are then compared.
     rows : int

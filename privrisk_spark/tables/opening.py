@@ -61,7 +61,6 @@ def read(
 
     Parameters
     ----------
-    spark : SparkSession
     table : Table
         Path and format, or catalog name.
     key : {"table", "dictionary"}
@@ -161,8 +160,6 @@ def open_table(spark: SparkSession, policy: Policy, given: DataFrame | None = No
 
     Parameters
     ----------
-    spark : SparkSession
-    policy : Policy
     given : DataFrame, optional
         Held against the policy's columns all the same.
 
@@ -266,7 +263,6 @@ def readable(frame: DataFrame, policy: Policy) -> list[str]:
     ----------
     frame : DataFrame
         Whose columns may have faults.
-    policy : Policy
     """
     kinds = {field.name: field.dataType for field in frame.schema.fields if frame.columns.count(field.name) == 1}
     return [name for name in policy.quasi_identifiers if isinstance(kinds.get(name), _TEXT_TYPES)]
@@ -290,7 +286,6 @@ def hierarchies_from_policy(
 
     Parameters
     ----------
-    policy : Policy
     faults : list of Fault, optional
         Takes those of hierarchies that cannot be built, which are left out then.
     numbers : collection of str
@@ -335,7 +330,6 @@ def collect_hierarchies(
 
     Parameters
     ----------
-    policy : Policy
     table : DataFrame or None
         None where every leaf is declared.
     dictionaries : sequence of (DictionaryTable, DataFrame), optional

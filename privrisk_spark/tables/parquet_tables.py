@@ -36,7 +36,6 @@ def parquet_frame(spark: SparkSession, table: Table, *, key: str, used: Collecti
 
     Parameters
     ----------
-    spark : SparkSession
     table : Table
         Of the format Parquet.
     key, used
@@ -67,7 +66,6 @@ def object_frame(
 
     Parameters
     ----------
-    spark : SparkSession
     table : Table
         In an object store.
     key : str
@@ -100,7 +98,6 @@ def files_frame(
 
     Parameters
     ----------
-    spark : SparkSession
     files : sequence of LineFile
         At least one.
     key, partitions, used
@@ -171,11 +168,6 @@ def _describe(name: str, of: Unreadable) -> str:
 
 def plain_frame(spark: SparkSession, table: Table) -> DataFrame | None:
     """Open Parquet files with the schema their footers agree on, which Spark would infer by a job of its own.
-
-    Parameters
-    ----------
-    spark : SparkSession
-    table : Table
 
     Returns
     -------

@@ -35,7 +35,6 @@ class Unreadable:
     ----------
     kind : str
         Its type.
-    fix : str
     """
 
     kind: str
@@ -159,13 +158,7 @@ def counts_days_otherwise(said: Mapping[bytes, bytes]) -> bool:
 
 
 def encodes_plainly(metadata: pq.FileMetaData, groups: range) -> set[str]:
-    """Return the columns of row groups that Arrow can read as dictionaries: other encodings it reads only as values.
-
-    Parameters
-    ----------
-    metadata : FileMetaData
-    groups : range
-    """
+    """Return the columns of row groups that Arrow can read as dictionaries: other encodings it reads only as values."""
     found = {metadata.schema.column(i).path for i in range(metadata.num_columns)}
     for group in map(metadata.row_group, groups):
         chunks = map(group.column, range(group.num_columns))

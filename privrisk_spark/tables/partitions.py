@@ -79,7 +79,6 @@ def directory_name(column: str, text: str | None) -> str:
 
     Parameters
     ----------
-    column : str
     text : str or None
         Of the value; neither empty nor :data:`MISSING`, which both are read as a missing value. None for that.
     """
@@ -134,7 +133,6 @@ def named_columns(files: Sequence[LineFile], where: str, columns: Sequence[str])
 
     Parameters
     ----------
-    files : sequence of LineFile
     where : str
         The table, for messages.
     columns : sequence of str
@@ -169,7 +167,6 @@ def object_partitions(files: Sequence[LineFile], types: Mapping[str, T.DataType]
 
     Parameters
     ----------
-    files : sequence of LineFile
     types : mapping of column to DataType
         Of these columns, or of more.
 
@@ -188,9 +185,7 @@ def repeated(value: Value, kind: pa.DataType, n: int, *, encoded: bool) -> pa.Ar
 
     Parameters
     ----------
-    value : Value
     kind : DataType of Arrow
-    n : int
     encoded : bool
         Whether it is to be dictionary-encoded.
     """

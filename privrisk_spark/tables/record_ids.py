@@ -122,7 +122,6 @@ def collect_numbered(scratch: Scratch, rows: Batches, *, blocks: bool) -> Batche
 
     Parameters
     ----------
-    scratch : Scratch
     rows : Batches
         ENCODED with a content as ``record_id``.
     blocks : bool

@@ -50,7 +50,6 @@ class Partitions:
 
         Parameters
         ----------
-        names : sequence of str
         release : StructType
             The first column is no column of it.
         """
@@ -111,7 +110,6 @@ def read_published(
 
     Parameters
     ----------
-    spark : SparkSession
     output : Output
         How they were written.
     data : Location
@@ -140,8 +138,6 @@ def parts_at(spark: SparkSession, directory: Location, schema: T.StructType | No
 
     Parameters
     ----------
-    spark : SparkSession
-    directory : Location
     schema : StructType, optional
         Theirs; by default as a file says.
     """

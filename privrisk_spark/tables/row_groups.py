@@ -110,9 +110,6 @@ class RowGroups:
 
     Attributes
     ----------
-    file : Source
-    first, end : int
-    rows : int
     values : mapping of column to Value
         Of the columns that the file does not hold: they are in the names of its directories, or in the log of a lake
         table.
@@ -159,10 +156,8 @@ def pieces_of(
 
     Parameters
     ----------
-    file : Source
     groups : sequence of int
         Rows of its row groups that are read.
-    rows_per_task : int
     values, columns, deleted
         As of :class:`RowGroups`.
     """
@@ -208,12 +203,10 @@ def batches_of(
 
     Parameters
     ----------
-    spark : SparkSession
     schema : StructType
         Of the table; files may hold its columns in types that are read as these.
     tasks : sequence of tuple of RowGroups
         The pieces of each task.
-    wanted : sequence of Wanted
     chunk_rows : int
         About so many rows at once.
     """
@@ -309,7 +302,6 @@ def lake_tasks(snapshot: Snapshot, rows_per_task: int) -> list[tuple[RowGroups, 
 
     Parameters
     ----------
-    snapshot : Snapshot
     rows_per_task : int
         About so many rows.
     """
@@ -322,13 +314,7 @@ def lake_tasks(snapshot: Snapshot, rows_per_task: int) -> list[tuple[RowGroups, 
 
 
 def lake_frame(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
-    """Open all columns of a version; no rows are read yet.
-
-    Parameters
-    ----------
-    spark : SparkSession
-    snapshot : Snapshot
-    """
+    """Open all columns of a version; no rows are read yet."""
     schema = T.StructType(from_arrow_schema(snapshot.schema, prefer_timestamp_ntz=True).fields)
     wanted = [Wanted(name, name, "value", distinct=True) for name in schema.names]
     return batches_of(spark, schema, lake_tasks(snapshot, ROWS_PER_TASK), wanted, chunk_rows=WHOLE_ROWS).frame()

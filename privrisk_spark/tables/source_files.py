@@ -79,10 +79,6 @@ def object_files(table: Table, *, key: str) -> list[ObjectFile]:
 def local_files(table: Table) -> list[LocalFile]:
     """Return the data files a table's path stands for on this machine, as Spark finds them; none is opened.
 
-    Parameters
-    ----------
-    table : Table
-
     Returns
     -------
     list of LocalFile
@@ -106,12 +102,7 @@ def local_files(table: Table) -> list[LocalFile]:
 
 
 def is_csv_by_tasks(table: Table) -> bool:
-    """Return True if tasks read a table: CSV files that are reached without a file system of Java.
-
-    Parameters
-    ----------
-    table : Table
-    """
+    """Return True if tasks read a table: CSV files that are reached without a file system of Java."""
     if table.catalog is not None or table.format.lower() != "csv":
         return False
     return bool(local_files(table)) or in_object_store(table)
@@ -122,7 +113,6 @@ def path_for_spark(spark: SparkSession, table: Table) -> str:
 
     Parameters
     ----------
-    spark : SparkSession
     table : Table
         With a path.
 
@@ -154,12 +144,7 @@ def _parquet_options(table: Table) -> set[str]:
 
 
 def merges_schemas(table: Table) -> bool:
-    """Return True if a table has the columns of all its files by its option ``mergeSchema``.
-
-    Parameters
-    ----------
-    table : Table
-    """
+    """Return True if a table has the columns of all its files by its option ``mergeSchema``."""
     return any(name.lower() == "mergeschema" and str(said).lower() == "true" for name, said in table.options.items())
 
 
@@ -171,7 +156,6 @@ def is_read_by_tasks(table: Table, files: Sequence[LocalFile]) -> bool:
 
     Parameters
     ----------
-    table : Table
     files : sequence of LocalFile
         Of the table.
     """
@@ -182,12 +166,7 @@ def is_read_by_tasks(table: Table, files: Sequence[LocalFile]) -> bool:
 
 
 def find_unusual_columns(table: Table) -> list[str]:
-    """Return the columns of Parquet files on this machine whose types Spark's own reader may refuse, with the types.
-
-    Parameters
-    ----------
-    table : Table
-    """
+    """Return the columns of Parquet files on this machine whose types Spark's own reader may refuse, with the types."""
     found: dict[str, pa.DataType] = {}
     for file in local_files(table) if table.format.lower() == "parquet" else ():
         with suppress(pa.ArrowException, OSError):  # an option may leave the file out
@@ -204,7 +183,6 @@ def check_for_embedded(table: Table, *, key: str) -> bool:
 
     Parameters
     ----------
-    table : Table
     key : str
         Of the policy, for messages.
 
@@ -238,7 +216,6 @@ def refuse_unread(files: Sequence[LineFile], where: str) -> None:
 
     Parameters
     ----------
-    files : sequence of LineFile
     where : str
         The table, for messages.
 
@@ -273,7 +250,6 @@ def refuse_java_directory(files: Collection[str], *, table: Table, key: str) -> 
         URIs, as Spark lists them.
     table : Table
         Of which :func:`check_files` knows no files.
-    key : str
 
     Raises
     ------
@@ -289,7 +265,6 @@ def check_files(table: Table, *, key: str, columns: Collection[str] | None = Non
 
     Parameters
     ----------
-    table : Table
     key : str
         Of the policy, for messages.
     columns : collection of str, optional
@@ -396,8 +371,6 @@ def refuse_others(read: FilesRead, files: Collection[str], *, table: Table, key:
         As :func:`check_files` counted them.
     files : collection of str
         URIs, as Spark lists them.
-    table : Table
-    key : str
 
     Raises
     ------

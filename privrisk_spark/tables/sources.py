@@ -83,7 +83,6 @@ def scan(
         read it.
     frame : DataFrame
         The table as Spark opened it.
-    wanted : sequence of Wanted
     more : sequence of Column
         Expressions only Spark can compute; they come first.
     rows_per_task : int, optional
@@ -215,12 +214,8 @@ def scan_parts(
 
     Parameters
     ----------
-    spark : SparkSession
-    directory : PartDirectory
-    names : sequence of str
     schema : StructType
         Of the parts.
-    wanted : sequence of Wanted
     named : sequence of (str, mapping of column to value), optional
         Of each part the SHA-256, in hex, of the file it has become, and what the name of its directory holds.
 
@@ -260,7 +255,6 @@ def files_only_spark_knows(
 
     Parameters
     ----------
-    spark : SparkSession
     given : DataFrame or None
         Read instead of the policy's table.
     tables : mapping of key to Table
@@ -339,7 +333,6 @@ def catalog_properties(spark: SparkSession, name: str) -> dict[str, str]:
 
     Parameters
     ----------
-    spark : SparkSession
     name : str
         As ``spark.table`` takes it.
     """
@@ -356,7 +349,6 @@ def quote_identifier(spark: SparkSession, name: str) -> str:
 
     Parameters
     ----------
-    spark : SparkSession
     name : str
         As ``spark.table`` takes it.
     """

@@ -62,7 +62,6 @@ class OpenTable:
     ----------
     rows : DataFrame
         With its values tidied.
-    as_read : DataFrame
     declared : mapping of column to Declared
     """
 
@@ -76,7 +75,6 @@ def tidied(frame: DataFrame, declared: Mapping[str, Declared]) -> OpenTable:
 
     Parameters
     ----------
-    frame : DataFrame
     declared : mapping of column to Declared
         Those of columns that are not there, or there twice, are left to who checks columns.
 

@@ -162,7 +162,6 @@ class OfTable:
 
     Attributes
     ----------
-    records : int
     sizes, with_size : ndarray of int64, shape (n,)
         Group sizes of 0, 1, … :data:`LARGEST`, and how many records have each.
     large : float
@@ -329,7 +328,6 @@ class Runtime:
     ----------
     rows : ndarray of int64, shape (n,)
         Of the registry.
-    records : int
     distinct : int
         Different shares of the people among them.
     seconds : ndarray of float64, shape (n,)

@@ -24,10 +24,6 @@ from reproduce.run import Experiment, Source
 def check(policy: Policy) -> None:
     """Refuse a policy without the attributes that the registry knows.
 
-    Parameters
-    ----------
-    policy : Policy
-
     Raises
     ------
     ConfigError
@@ -46,12 +42,6 @@ def check(policy: Policy) -> None:
 
 def find(sizes: AdversarySizes, source: Source | None, progress: Progress) -> Findings:
     """Plan the attack on a generated table, and on the one of a policy.
-
-    Parameters
-    ----------
-    sizes : AdversarySizes
-    source : Source or None
-    progress : Progress
 
     Raises
     ------

@@ -39,7 +39,6 @@ def policy_regions(solution: Solution, group_sizes: Sequence[int]) -> Regions:
 
     Parameters
     ----------
-    solution : Solution
     group_sizes : sequence of int
         At least 1 each; those not worth linking are terminated from the first.
 

@@ -46,7 +46,6 @@ class AdversarySizes:
         Of the registry.
     records : int
         Of the generated table.
-    seed : int
     """
 
     rows: int = size(ROWS, 1, 100_000_000)
@@ -60,8 +59,6 @@ class Figure:
 
     Attributes
     ----------
-    what : str
-    published, found : float
     data : str
         Name of the table; empty for none.
     """
@@ -96,12 +93,10 @@ def run_on(name: str, persons: Persons, groups: Groups, sizes: AdversarySizes) -
 
     Parameters
     ----------
-    name : str
     persons : Persons
         The records before postal codes were put to them.
     groups : tuple of three ndarrays of int64, shape (m,)
         Registered people and all people in each cell that holds records, and its records.
-    sizes : AdversarySizes
     """
     registry = Registry(sizes.rows, sizes.seed)
     rows, people = registry.rows, registry.people
@@ -128,13 +123,7 @@ def basis(persons: Persons, groups: Groups) -> str:
 
 
 def claims(groups: ByGroup, experiments: Sequence[TableResult]) -> Iterator[Claim]:
-    """Judge findings 1 to 5 of X15 by the figures of a run.
-
-    Parameters
-    ----------
-    groups : ByGroup
-    experiments : sequence of TableResult
-    """
+    """Judge findings 1 to 5 of X15 by the figures of a run."""
 
     def claim(number: int, finding: str, verdict: str, evidence: str) -> Claim:
         return Claim(f"Xia et al. (2015), finding {number}", finding, "", verdict, evidence)
@@ -182,14 +171,7 @@ def claims(groups: ByGroup, experiments: Sequence[TableResult]) -> Iterator[Clai
 
 
 def figures(groups: ByGroup, deterrents: Deterred, experiments: Sequence[TableResult]) -> Iterator[Figure]:
-    """Figures that X15 states in its text, and those of this run.
-
-    Parameters
-    ----------
-    groups : ByGroup
-    deterrents : Deterred
-    experiments : sequence of TableResult
-    """
+    """Figures that X15 states in its text, and those of this run."""
     once = list(SETTINGS).index(ONCE)
     first, last = partial(groups)
     yield Figure(f"least group size not worth access, {ONCE}", 48, int(groups.known[once]))
@@ -222,8 +204,6 @@ def findings(
     ----------
     found : sequence of TableResult
         At least one.
-    groups : ByGroup
-    deterrents : Deterred
     sizes : AdversarySizes
         Those it was found with.
     notes : sequence of str, default ()

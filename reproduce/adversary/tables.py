@@ -83,8 +83,6 @@ def collect_groups(spark: SparkSession, registry: Registry, cells: LongArray) ->
 
     Parameters
     ----------
-    spark : SparkSession
-    registry : Registry
     cells : ndarray of int64, shape (m,)
         Ascending, distinct; -1 for one nobody is in.
 

@@ -27,7 +27,6 @@ class Tried:
 
     Attributes
     ----------
-    family, name : str
     lost : float
         Information, 0 to 1 over hierarchies, in IL1s for numbers.
     found : mapping of method to Found
@@ -60,7 +59,6 @@ def claims(data: str, tried: Sequence[Tried]) -> tuple[Claim, ...]:
     ----------
     data : str
         Name of the table.
-    tried : sequence of Tried
     """
     judged = (*_of_the_worst_case(tried), *_of_rank_swapping(tried), *_of_anonymity(tried), *_of_least_risk(tried))
     return tuple(Claim(source, claim, data, verdict, evidence) for source, claim, verdict, evidence in judged)

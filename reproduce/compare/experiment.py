@@ -28,10 +28,6 @@ MOST_NODES = 10_000
 def check(policy: Policy) -> None:
     """Refuse a policy whose rows are not persons.
 
-    Parameters
-    ----------
-    policy : Policy
-
     Raises
     ------
     ConfigError
@@ -43,12 +39,6 @@ def check(policy: Policy) -> None:
 
 def find(sizes: CompareSizes, source: Source | None, progress: Progress) -> Findings:
     """Compare protections of generated tables, and of the one of a policy.
-
-    Parameters
-    ----------
-    sizes : CompareSizes
-    source : Source or None
-    progress : Progress
 
     Raises
     ------

@@ -29,13 +29,7 @@ LongArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """The distinct rows of a protected table, and whose each piece is.
-
-    Attributes
-    ----------
-    subject : Subject
-    protected : Protected
-    """
+    """The distinct rows of a protected table, and whose each piece is."""
 
     subject: Subject
     protected: Protected
@@ -157,8 +151,6 @@ def attacked(
 
     Parameters
     ----------
-    subject : Subject
-    protected : Protected
     seed : int
         Draws whom the intruder learns from.
 

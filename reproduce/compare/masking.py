@@ -34,7 +34,6 @@ class Masked:
 
     Attributes
     ----------
-    family, name : str
     values : ndarray of float64, shape (n, q)
         Row by row those of the original.
     told : ndarray of float64, shape (n,), or None

@@ -86,7 +86,6 @@ def attacked(values: FloatArray, one: Masked, *, seed: int, training: int) -> Ma
     Parameters
     ----------
     values : ndarray of float64, shape (n, q)
-    one : Masked
     seed : int
         Draws whom the intruder learns from.
     training : int
@@ -116,7 +115,6 @@ def rows_attacked(values: FloatArray, one: Masked) -> Mapping[str, Found]:
     Parameters
     ----------
     values : ndarray of float64, shape (n, q)
-    one : Masked
 
     Returns
     -------

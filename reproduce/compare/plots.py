@@ -15,8 +15,6 @@ def risk_utility_map(data: str, measure: str, points: Sequence[Point], front: se
 
     Parameters
     ----------
-    data, measure : str
-    points : sequence of Point
     front : set of str
         Names of those that nothing beats.
     """
@@ -40,13 +38,7 @@ def risk_utility_map(data: str, measure: str, points: Sequence[Point], front: se
 
 
 def map_of_rows(data: str, measure: str, points: Sequence[Point]) -> Plot:
-    """Share of the rows whose person is found over what is lost, by how the table was protected.
-
-    Parameters
-    ----------
-    data, measure : str
-    points : sequence of Point
-    """
+    """Share of the rows whose person is found over what is lost, by how the table was protected."""
     least = min(points, key=lambda one: (one[3], one[2]))
     return Plot(
         key="compare-map-rows",
@@ -76,7 +68,6 @@ def of_attacks(data: str, tables: Sequence[tuple[str, float, Mapping[str, float]
 
     Parameters
     ----------
-    data : str
     tables : sequence of (str, float, mapping of method to float)
         Name, loss, and shares found.
     """

@@ -68,10 +68,8 @@ def recoded(subject: Subject, limit: int, anonymity: Sequence[int] = ANONYMITY) 
 
     Parameters
     ----------
-    subject : Subject
     limit : int
         Rows that may be suppressed.
-    anonymity : sequence of int
     """
     for k in anonymity:
         made = [("best", searched(subject, "best", "loss", k, limit)[1])]
@@ -100,10 +98,8 @@ def private(subject: Subject, seed: int, epsilons: Sequence[Fraction] = EPSILONS
 
     Parameters
     ----------
-    subject : Subject
     seed : int
         In place of the release's key.
-    epsilons : sequence of Fraction
     """
     public = Public(public_schemes(subject, FINER * subject.rows))
     candidates = Candidates.of(subject, public)
@@ -123,7 +119,6 @@ def changed(subject: Subject, seed: int, kept: Sequence[float] = KEPT) -> Iterat
     ----------
     subject : Subject
         Missing values stay missing.
-    seed : int
     kept : sequence of float
         p.
     """

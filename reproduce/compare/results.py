@@ -25,7 +25,6 @@ class CompareSizes:
         Of the generated table of numbers.
     suppressed : int
         Rows that may be suppressed, in per cent, 0 to 100.
-    seed : int
     """
 
     rows: int = size(2_000)
@@ -47,11 +46,8 @@ class Compared:
 
     Attributes
     ----------
-    data, basis : str
-    rows : int
     measure : str
         Of the loss, in words.
-    tried : tuple of Tried
     """
 
     data: str
@@ -114,7 +110,6 @@ def findings(found: Sequence[Compared], sizes: CompareSizes, notes: Sequence[str
     ----------
     found : sequence of Compared
         At least one.
-    sizes : CompareSizes
     notes : sequence of str, default ()
     """
     return Findings(

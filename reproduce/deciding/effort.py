@@ -91,7 +91,6 @@ def effort(subject: Subject, *, seed: int, records: int, floors: Sequence[float]
 
     Parameters
     ----------
-    subject : Subject
     seed : int
         Draws the records.
     records : int

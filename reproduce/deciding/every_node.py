@@ -103,10 +103,6 @@ class ClassSizes:
         kept_below : int, optional
             Keep histograms of sizes below this only, at least 2. All sizes if not given.
 
-        Returns
-        -------
-        ClassSizes
-
         Raises
         ------
         InputError

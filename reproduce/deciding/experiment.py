@@ -13,12 +13,6 @@ from reproduce.run import Experiment, Source
 def find(sizes: Sizes, source: Source | None, progress: Progress) -> Findings:
     """Run the experiments on a generated table, and on the one of a policy.
 
-    Parameters
-    ----------
-    sizes : Sizes
-    source : Source or None
-    progress : Progress
-
     Raises
     ------
     InputError

@@ -60,7 +60,6 @@ class _Stage:
 
     Attributes
     ----------
-    levels : tuple of _Level
     stride : int
         What one level adds to the number of a node of the lattice.
     bits : int
@@ -100,7 +99,6 @@ def _walk(
 
     Parameters
     ----------
-    stages : sequence of _Stage
     keys : ndarray of int64, shape (n,)
         Classes, ascending: a prefix, and in the last ``bits`` of the first stage the number of a suffix.
     n_prefixes : int

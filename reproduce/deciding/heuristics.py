@@ -85,7 +85,6 @@ def genetic_search(
 
     Parameters
     ----------
-    subject : Subject
     seed : int
         Draws the records, and is all the randomness of the search.
     records : int

@@ -117,12 +117,7 @@ def bang_bang_plot(trade: TradeOff) -> Plot:
 
 
 def quotient(above: float, below: float) -> float:
-    """Return how many times one risk is another; 1 where both are 0.
-
-    Parameters
-    ----------
-    above, below : float
-    """
+    """Return how many times one risk is another; 1 where both are 0."""
     if below > 0:
         return above / below
     return 1.0 if above == 0 else math.inf

@@ -47,7 +47,6 @@ class Sizes:
         Most distinct records decided for means over a table.
     searches : int
         Records whose lattices are searched one by one, at each point; five times as many for the aggregate model.
-    seed : int
     """
 
     rows: int = size(10_000)
@@ -82,7 +81,6 @@ def run_on(subject: Subject, sizes: Sizes) -> TableResult:
     ----------
     subject : Subject
         Of at least one attribute.
-    sizes : Sizes
     """
     seed, searches = sizes.seed, sizes.searches
     attributes = range(min(2, subject.k), subject.k + 1)

@@ -31,7 +31,6 @@ class RiskUtility:
     ----------
     records : int
         Distinct records decided; ``rows`` of the table have their values.
-    rows : int
     floors : ndarray of float64, shape (F,)
         Least utilities, in generalization steps.
     risk, utility : ndarray of float64, shape (3, F)
@@ -75,7 +74,6 @@ def risk_utility(
 
     Parameters
     ----------
-    subject : Subject
     seed : int
         Draws the records.
     records : int
@@ -130,7 +128,6 @@ def full_domain(subject: Subject, anonymity: Sequence[int]) -> dict[int, tuple[i
 
     Parameters
     ----------
-    subject : Subject
     anonymity : sequence of int
         Each at least 1. No row is suppressed.
 

@@ -48,7 +48,6 @@ class Sample:
 
     Attributes
     ----------
-    subject : Subject
     record : ndarray of int64, shape (n,)
         Rows of ``subject.vectors``, by draw of the weights.
     draw : ndarray of int64, shape (n,)

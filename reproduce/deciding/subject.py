@@ -43,7 +43,6 @@ class Subject:
 
     Attributes
     ----------
-    name : str
     attributes : tuple of k str
     axes : tuple of k Axis
         With consistency ``subsumes``.
@@ -73,7 +72,6 @@ class Subject:
 
         Parameters
         ----------
-        seed, rows : int
         attributes : int
             Number of attributes; the first ones do not depend on how many follow.
         """
@@ -201,7 +199,6 @@ class Subject:
 
         Parameters
         ----------
-        seed : int
         records : int
             At most so many.
 

@@ -23,10 +23,6 @@ MOST_NODES = 20_000
 def collect_subject(source: Source) -> Subject:
     """Collect a policy's table as distinct records over its hierarchies.
 
-    Parameters
-    ----------
-    source : Source
-
     Raises
     ------
     InputError
@@ -57,7 +53,6 @@ def narrowed(whole: Subject, most: int) -> tuple[Subject, list[str]]:
 
     Parameters
     ----------
-    whole : Subject
     most : int
         Nodes.
 
@@ -78,12 +73,7 @@ def narrowed(whole: Subject, most: int) -> tuple[Subject, list[str]]:
 
 
 def unused(policy: Policy) -> Iterator[str]:
-    """Say what of a policy the experiments do not use.
-
-    Parameters
-    ----------
-    policy : Policy
-    """
+    """Say what of a policy the experiments do not use."""
     name = policy.run.name
     if policy.risk.sensitivity.form != "linear":
         yield (

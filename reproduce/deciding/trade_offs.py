@@ -87,7 +87,6 @@ def trade_off(
 
     Parameters
     ----------
-    subject : Subject
     seed : int
         Draws the records.
     records : int
@@ -157,10 +156,6 @@ def _extremes(lattices: Sequence[RecordLattice], found: Sequence[Answer]) -> tup
 
 def undominated(nodes: Nodes) -> LongArray:
     """Return the nodes that no other beats in risk or utility without losing in the other, in ascending order of risk.
-
-    Parameters
-    ----------
-    nodes : Nodes
 
     Returns
     -------

@@ -33,8 +33,6 @@ def claims(data: str, growth: Growth, rules: Rules) -> tuple[Claim, ...]:
     ----------
     data : str
         Name of the table.
-    growth : Growth
-    rules : Rules
     """
     judged = (*_of_growth(growth), *_of_estimates(growth), *_of_rules(rules))
     return tuple(Claim(source, claim, data, verdict, evidence) for source, claim, verdict, evidence in judged)

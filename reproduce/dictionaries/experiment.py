@@ -9,14 +9,7 @@ from reproduce.run import Experiment, Source, no_policy
 
 
 def find(sizes: DictionarySizes, source: Source | None, progress: Progress) -> Findings:  # noqa: ARG001 - it takes none
-    """Run the experiments on a generated table.
-
-    Parameters
-    ----------
-    sizes : DictionarySizes
-    source : None
-    progress : Progress
-    """
+    """Run the experiments on a generated table."""
     with progress.stage("measure") as stage:
         subject, found = run(sizes)
         stage.sentence = f"Measured {len(found.rules.risk):,} rules, and {len(found.growth.rows)} dictionaries."

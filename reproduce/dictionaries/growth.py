@@ -39,7 +39,6 @@ class Nested:
         Rows of each.
     sizes : tuple of int
         Rows of the dictionaries, ascending.
-    dictionaries : tuple of SortedCounts
     """
 
     subject: Subject
@@ -54,7 +53,6 @@ class Nested:
 
         Parameters
         ----------
-        subject : Subject
         seed : int
             Of the order of the rows.
         shares : sequence of float
@@ -122,7 +120,6 @@ def grow(nested: Nested, few: Nested, floors: Sequence[float]) -> Growth:
 
     Parameters
     ----------
-    nested : Nested
     few : Nested
         The same with few attributes, whose lattices are searched.
     floors : sequence of float

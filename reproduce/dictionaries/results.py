@@ -33,7 +33,6 @@ class DictionarySizes:
     ----------
     rows, attributes : int
         Of the generated table, whose first tenth is released.
-    seed : int
     """
 
     rows: int = size(40_000, 20)
@@ -56,12 +55,7 @@ class Found:
 
 
 def run(sizes: DictionarySizes) -> tuple[Subject, Found]:
-    """Generate a table and make both experiments on it.
-
-    Parameters
-    ----------
-    sizes : DictionarySizes
-    """
+    """Generate a table and make both experiments on it."""
     subject = Subject.generated(sizes.seed, sizes.rows, sizes.attributes)
     few = Nested.of(subject.within(MOST_RULES), sizes.seed, SHARES)
     growth = grow(Nested.of(subject, sizes.seed, SHARES), few, FLOORS)
@@ -69,13 +63,7 @@ def run(sizes: DictionarySizes) -> tuple[Subject, Found]:
 
 
 def findings(subject: Subject, found: Found) -> Findings:
-    """Put together what was found.
-
-    Parameters
-    ----------
-    subject : Subject
-    found : Found
-    """
+    """Put together what was found."""
     few = subject.within(MOST_RULES)
     return Findings(
         statement="What the attacker's dictionary and the choice of one rule do to risk: Lebanon, Scannapieco, Fouad "

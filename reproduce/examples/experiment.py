@@ -10,14 +10,7 @@ from reproduce.run import Experiment, Source, no_policy
 
 
 def find(sizes: ExampleSizes, source: Source | None, progress: Progress) -> Findings:  # noqa: ARG001 - it takes none
-    """Compute the examples.
-
-    Parameters
-    ----------
-    sizes : ExampleSizes
-    source : None
-    progress : Progress
-    """
+    """Compute the examples."""
     with progress.stage("compute") as stage:
         found = examples()
         stage.sentence = f"Computed {len(found)} numbers."

@@ -34,12 +34,7 @@ def claim(one: Example) -> Claim:
 
 
 def findings(found: tuple[Example, ...]) -> Findings:
-    """Put together what was found.
-
-    Parameters
-    ----------
-    found : tuple of Example
-    """
+    """Put together what was found."""
     agree = sum(one.agrees for one in found)
     return Findings(
         statement="Worked examples of the sources, computed again: the number that is printed beside the number found.",

@@ -39,9 +39,6 @@ class Example:
 
     Attributes
     ----------
-    source, what : str
-    printed : float
-    found : float
     digits : int
         Decimals that are printed.
     cut : bool

@@ -37,7 +37,6 @@ def keyed_uniforms(seed: int, label: str, shape: Sequence[int]) -> FloatArray:
 
     Parameters
     ----------
-    seed : int
     label : str
         What they are for; different labels give independent numbers.
     shape : sequence of int
@@ -131,7 +130,6 @@ def clustered_table(seed: int, rows: int, trees: Sequence[BalancedTree]) -> IntA
 
     Parameters
     ----------
-    seed : int
     rows : int
         At least 1.
     trees : sequence of k BalancedTree

@@ -49,7 +49,6 @@ class SocialNetwork:
         At least 2.
     attributes : int
         k.
-    seed : int
     heights : tuple of int
         Least and greatest height of a hierarchy.
     """

@@ -26,7 +26,6 @@ class NumericTable:
 
     Attributes
     ----------
-    name : str
     rows, columns : int
         At least 1.
     block : int
@@ -68,10 +67,6 @@ class NumericTable:
 
     def values(self, seed: int) -> FloatArray:
         """Draw the table.
-
-        Parameters
-        ----------
-        seed : int
 
         Returns
         -------

@@ -106,10 +106,8 @@ class Law:
 
         Parameters
         ----------
-        seed : int
         part : int
             Number of the part; each has a random stream of its own.
-        people : int
 
         Returns
         -------
@@ -129,13 +127,7 @@ def _at(shares: FloatArray, uniform: FloatArray) -> LongArray:
 
 @dataclass(frozen=True)
 class Registry:
-    """A registry and the people it is a sample of.
-
-    Attributes
-    ----------
-    rows : int
-    seed : int
-    """
+    """A registry and the people it is a sample of."""
 
     rows: int
     seed: int
@@ -226,11 +218,6 @@ class Persons:
         """Put a postal code to every record, and an age from 90 to 120 to those top-coded at 90, as X15 §6.1 does.
 
         The code is drawn from the law's places given the race; the age is uniform.
-
-        Parameters
-        ----------
-        law : Law
-        seed : int
 
         Returns
         -------

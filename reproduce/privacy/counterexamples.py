@@ -211,7 +211,6 @@ def twin_chains(rows: int, levels: int, *, epsilon: float, beta: float, theta0: 
         ``|D|``; at least ``5 levels``, so that counts differ.
     levels : int
         h.
-    epsilon, beta, theta0 : float
     """
     if rows < 5 * levels:
         raise InputError(f"Twin chains of {levels} levels need at least {5 * levels} rows. Got {rows}.")
@@ -261,10 +260,8 @@ def long_chains(rows: int, generalizations: int, *, epsilon: float, beta: float)
 
     Parameters
     ----------
-    rows : int
     generalizations : int
         ``h^k``.
-    epsilon, beta : float
     """
     strength = drawing_epsilon(epsilon, beta, eta_of_aggregate(1.0, 1.0))
     # The root counts the row, the others do not; without it all count the same.

@@ -25,10 +25,6 @@ from reproduce.run import Experiment, Source
 def check(policy: Policy) -> None:
     """Refuse a policy whose rows are not persons.
 
-    Parameters
-    ----------
-    policy : Policy
-
     Raises
     ------
     InputError
@@ -39,12 +35,6 @@ def check(policy: Policy) -> None:
 
 def find(sizes: PrivacySizes, source: Source | None, progress: Progress) -> Findings:
     """Run the experiments on two generated tables, and on the one of a policy.
-
-    Parameters
-    ----------
-    sizes : PrivacySizes
-    source : Source or None
-    progress : Progress
 
     Raises
     ------

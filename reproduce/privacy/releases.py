@@ -70,10 +70,8 @@ class Calibrated:
 
     Attributes
     ----------
-    admission : Admission
     keep_numerator : int
         A row is kept with probability ``keep_numerator / 2**32``.
-    crowd : int
     """
 
     admission: Admission
@@ -91,8 +89,6 @@ class Calibrated:
 
         Parameters
         ----------
-        public : Public
-        epsilon : Fraction
         keep_fraction : Fraction
             Share of the greatest keep probability, in (0, 1].
         """
@@ -152,8 +148,6 @@ class Candidates:
 
     Attributes
     ----------
-    subject : Subject
-    public : Public
     cells : tuple of (ndarray of int32, shape (c, k); ndarray of int64, shape (c,); ndarray of int64, shape (m,))
         Per scheme: nodes and rows of each cell, and the cell of each distinct record.
     utility, precision : ndarray of float64, shape (m, w + 1)

@@ -46,7 +46,6 @@ class PrivacySizes:
         Most distinct records whose lattices Algorithm 6 is evaluated on.
     runs : int
         Simulated releases per point.
-    seed : int
     """
 
     rows: int = size(30_000)
@@ -77,14 +76,7 @@ class TableResult:
 
 
 def run_on(subject: Subject, public: Public, sizes: PrivacySizes) -> TableResult:
-    """Make every experiment on one table.
-
-    Parameters
-    ----------
-    subject : Subject
-    public : Public
-    sizes : PrivacySizes
-    """
+    """Make every experiment on one table."""
     seed, runs = sizes.seed, sizes.runs
     elements = Elements.of(subject, subject.drawn(seed, sizes.records).tolist())
     table = Candidates.of(subject, public)
@@ -122,7 +114,6 @@ def findings(
     ----------
     found : sequence of TableResult
         At least one.
-    worst : WorstCase
     sizes : PrivacySizes
         Those it was found with.
     delta : float

@@ -66,10 +66,8 @@ class Outcome:
 
     Attributes
     ----------
-    method : str
     metric : str
         That was minimised; empty for local recoding, which minimises none.
-    k : int
     found : bool
         Whether anything keeps the limit. If not, all that follows is 0 or empty.
     levels : tuple of int
@@ -129,11 +127,8 @@ def searched(subject: Subject, method: str, metric: str, k: int, limit: int) -> 
 
     Parameters
     ----------
-    subject : Subject
     method : str
         Of :data:`~privrisk_spark.kernels.recoding.searches.SEARCHES`.
-    metric : str
-    k : int
     limit : int
         Rows that may be suppressed.
     """
@@ -157,10 +152,8 @@ def partitioned(subject: Subject, method: str, k: int, limit: int) -> tuple[Outc
 
     Parameters
     ----------
-    subject : Subject
     method : str
         Of :data:`~privrisk_spark.kernels.recoding.local.algorithms.PARTITIONS`.
-    k : int
     limit : int
         Rows that may be suppressed.
     """

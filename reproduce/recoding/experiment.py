@@ -19,10 +19,6 @@ MOST_NODES = 10_000
 def check(policy: Policy) -> None:
     """Refuse a policy whose rows are not persons.
 
-    Parameters
-    ----------
-    policy : Policy
-
     Raises
     ------
     ConfigError
@@ -34,12 +30,6 @@ def check(policy: Policy) -> None:
 
 def find(sizes: RecodingSizes, source: Source | None, progress: Progress) -> Findings:
     """Run the experiments on a generated table, and on the one of a policy.
-
-    Parameters
-    ----------
-    sizes : RecodingSizes
-    source : Source or None
-    progress : Progress
 
     Raises
     ------

@@ -57,12 +57,7 @@ class MeanFrontier:
         )
 
     def least_risk(self, utility: float) -> float:
-        """Least mean risk at a mean utility of at least so much; infinite where it cannot be reached.
-
-        Parameters
-        ----------
-        utility : float
-        """
+        """Least mean risk at a mean utility of at least so much; infinite where it cannot be reached."""
         if utility > self.utility[-1] * (1 + 1e-12):
             return float("inf")
         return float(np.interp(utility, self.utility, self.risk))

@@ -62,8 +62,6 @@ def monotone(subject: Subject, ks: Sequence[int], limits: Sequence[int]) -> Mono
 
     Parameters
     ----------
-    subject : Subject
-    ks : sequence of int
     limits : sequence of int
         Rows that may be suppressed.
     """

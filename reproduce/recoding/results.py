@@ -40,7 +40,6 @@ class RecodingSizes:
         Most distinct records decided for means over a table.
     suppressed : int
         Rows that may be suppressed, in per cent, 0 to 100.
-    seed : int
     """
 
     rows: int = size(10_000)
@@ -92,7 +91,6 @@ def run_on(subject: Subject, sizes: RecodingSizes, *, model: RiskModel = "I") ->
     ----------
     subject : Subject
         Of at least one attribute.
-    sizes : RecodingSizes
     model : {"I", "II", "III"}
         Of the officer's risk.
     """

@@ -128,7 +128,6 @@ def frontier(
 
     Parameters
     ----------
-    subject : Subject
     recoded : iterable of (str, int, Recoded)
         Tables with their algorithm and k.
     seed : int
@@ -136,7 +135,6 @@ def frontier(
     records : int
         Most distinct records drawn.
     model : {"I", "II", "III"}
-    floors : sequence of float
     """
     sample = Sample.of(subject, seed=seed, records=records)
     least = np.array(floors, dtype=np.float64) * subject.greatest_utility

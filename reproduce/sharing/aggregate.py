@@ -54,10 +54,7 @@ class Run:
 
     Attributes
     ----------
-    method : str
     consistency : {"all", "any"}
-    k : int
-    pairs : int
     seconds : float
         CPU time of a pair, on average.
     value, least : float
@@ -105,7 +102,6 @@ class Sizes:
 
     Attributes
     ----------
-    k, pairs : int
     common : float
         Common friends of a pair, on average.
     nodes : float
@@ -128,13 +124,10 @@ class TradedOff:
     Attributes
     ----------
     consistency : {"all", "any"}
-    trade_off : float
     shown, few, many : float
         Share of all levels that is shown; of pairs with fewer common friends than most, and of the others.
     whole, nothing, pairs : int
         Pairs in which everything is shown, and nothing; and all.
-    proved : int
-    gap : float
     """
 
     consistency: Consistency
@@ -162,13 +155,7 @@ def _digits(pairs: Pairs) -> FloatArray:
 
 
 def runs(k: int, sample: Sample) -> Iterator[Run]:
-    """Run every method on the pairs of a sample; the slower ones on the first of them.
-
-    Parameters
-    ----------
-    k : int
-    sample : Sample
-    """
+    """Run every method on the pairs of a sample; the slower ones on the first of them."""
     whole = sample.pairs
     _warm(whole)
     small = np.flatnonzero(_digits(whole) <= log10(SMALL) + _EQUAL)[:FEWER]
@@ -207,7 +194,6 @@ class Stopped:
     consistency : {"all", "any"}
     boxes : int
         After so many boxes a pair; nothing is enumerated, and no minimum cut is made.
-    pairs, proved : int
     gap, short : float
         Shares of the bound by which an answer may be below it, and of the optimum by which it is: means.
     worst : float
@@ -256,7 +242,6 @@ def traded_off(sample: Sample, trade_offs: Sequence[float]) -> Iterator[TradedOf
 
     Parameters
     ----------
-    sample : Sample
     trade_offs : sequence of float
         Values of λ.
     """
@@ -283,7 +268,6 @@ def shares_shown(sample: Sample, shown: LevelArray) -> tuple[float, float, float
 
     Parameters
     ----------
-    sample : Sample
     shown : ndarray of int8, shape (n, k)
         Levels that are shown.
     """
@@ -302,7 +286,6 @@ class Evenly:
 
     Attributes
     ----------
-    pairs : int
     alone : int
         Those without a common friend.
     whole : int

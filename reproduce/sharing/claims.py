@@ -27,17 +27,9 @@ class Shared:
     ----------
     sizes : tuple of Sizes
         Of each k.
-    runs : tuple of Run
-    squares : tuple of Squares
     counterexamples : mapping of consistency to Counterexample or None
-    traded : tuple of TradedOff
-    stopped : tuple of Stopped
     traded_k : int
         Attributes of the profiles both are of.
-    evenly : Evenly
-    access : AccessControl
-    trust : Sensitivity
-    diffusing : Diffusing
     """
 
     sizes: tuple[Sizes, ...]
@@ -54,12 +46,7 @@ class Shared:
 
 
 def claims(found: Shared) -> tuple[Claim, ...]:
-    """Judge everything the chapter says that this run can say something of, in the order of the chapter.
-
-    Parameters
-    ----------
-    found : Shared
-    """
+    """Judge everything the chapter says that this run can say something of, in the order of the chapter."""
     judged = (
         *of_all_or_none(found.runs),
         *of_risk_alone(found.access, found.traded),

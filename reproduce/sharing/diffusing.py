@@ -56,11 +56,9 @@ class Computed:
 
     Attributes
     ----------
-    method : str
     leak : {"laplacian", "stochastic"}
     users : int
         Of the network.
-    time : float
     error : float
         Greatest 1-norm of the difference of a row from the dense exponential's.
     bound : float
@@ -88,7 +86,6 @@ class Kernel:
     Attributes
     ----------
     leak : {"laplacian", "stochastic"}
-    time : float
     rows, columns : float
         Greatest difference of the sum of a row, and of a column, from 1.
     asymmetry : float
@@ -112,7 +109,6 @@ class Matrix:
 
     Attributes
     ----------
-    name : str
     rows : float
         Greatest sum of a row, in absolute value, if all are the same; NaN if they differ.
     largest, smallest : float
@@ -136,9 +132,6 @@ class Diffusing:
     ----------
     users, edges, components : int
         Of the largest small network.
-    computed : tuple of Computed
-    kernels : tuple of Kernel
-    matrices : tuple of Matrix
     reached : tuple of float
         Share of ordered pairs of different users of one component between whom ``L^p`` is positive, for p = 1, 2, 4 of
         the leak matrix, and whether ``exp(L)`` is.
@@ -212,12 +205,7 @@ def in_integers(graph: Graph, leak: Leak, time: float, users: IntArray, error: f
 
 
 def diffusing(seed: int) -> Diffusing:
-    """Compute everything on generated small networks.
-
-    Parameters
-    ----------
-    seed : int
-    """
+    """Compute everything on generated small networks."""
     computed, kernels = [], []
     for users in NETWORKS:
         graph = small_network(users, seed)

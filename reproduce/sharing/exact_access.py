@@ -19,7 +19,6 @@ def exact_most_utility(entries: Entries, most_loss: float) -> Access:
 
     Parameters
     ----------
-    entries : Entries
     most_loss : float
         ``c``.
 
@@ -37,7 +36,6 @@ def exact_least_loss(entries: Entries, least_utility: float) -> Access:
 
     Parameters
     ----------
-    entries : Entries
     least_utility : float
         ``c``.
 

@@ -32,10 +32,8 @@ def find(sizes: SharingSizes, source: Source | None, progress: Progress) -> Find
 
     Parameters
     ----------
-    sizes : SharingSizes
     source : Source or None
         None: nothing is asked of a table.
-    progress : Progress
     """
     del source
     ks = sizes.ks

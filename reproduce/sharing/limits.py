@@ -71,7 +71,6 @@ class Traded:
 
     Attributes
     ----------
-    trade_off : float
     loss, utility : float
         As shares of all there is.
     few, many : float
@@ -112,10 +111,8 @@ class Linked:
 
     Attributes
     ----------
-    trade_off : float
     utility : float
         As a share of all there is.
-    users : int
     links : int
         Pairs in which at least half of the levels are shown.
     largest, diameter : int
@@ -136,13 +133,8 @@ class AccessControl:
 
     Attributes
     ----------
-    entries : int
-    limited : tuple of Limited
-    traded : tuple of Traded
-    small : tuple of Small
     refused : int
         Instances for which HiGHS found nothing that keeps the limit.
-    linked : tuple of Linked
     """
 
     entries: int
@@ -158,9 +150,7 @@ def entries_of(sample: Sample, trust: FloatArray, exposure: Exposure) -> Entries
 
     Parameters
     ----------
-    sample : Sample
     trust : ndarray of float64, shape (n,)
-    exposure : Exposure
     """
     loss = exposure.of(trust)[:, None] * sample.sensitivity
     return Entries(loss.reshape(-1), np.ones(loss.size), np.ascontiguousarray(sample.levels.reshape(-1)))
@@ -184,7 +174,6 @@ def access_control(sample: Sample, friends: Sample) -> AccessControl:
 
     Parameters
     ----------
-    sample : Sample
     friends : Sample
         All pairs of friends of a network, for how it is connected.
     """

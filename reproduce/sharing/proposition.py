@@ -25,7 +25,6 @@ class Counterexample:
 
     Attributes
     ----------
-    heights : tuple of int
     friends : tuple of tuples of int
         Agreements.
     counts : tuple of int
@@ -44,7 +43,6 @@ class Squares:
     Attributes
     ----------
     consistency : {"all", "any"}
-    k : int
     pairs : int
         Of at least two attributes, and at most so many level vectors as are enumerated.
     violated : int
@@ -127,13 +125,7 @@ def smallest_counterexample(consistency: Consistency) -> Counterexample | None:
 
 
 def squares_of(k: int, sample: Sample) -> tuple[Squares, ...]:
-    """Look at the lattices of the pairs of a sample.
-
-    Parameters
-    ----------
-    k : int
-    sample : Sample
-    """
+    """Look at the lattices of the pairs of a sample."""
     pairs = sample.pairs
     several = (pairs.heights > 0).sum(axis=1) >= 2
     small = several & (np.log10(pairs.heights + 1.0).sum(axis=1) <= log10(SMALL) + 1e-9)

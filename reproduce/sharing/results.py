@@ -42,7 +42,6 @@ class SharingSizes:
         Whom to decide for, about.
     attributes : int
         Most attributes of a profile, at least 2: all multiples of 10 up to there are tried, or this number alone.
-    seed : int
     """
 
     users: int = size(50_000, 100, 10_000_000)
@@ -66,8 +65,6 @@ def findings(found: Shared, sizes: SharingSizes, *, decided_users: int, linked_u
 
     Parameters
     ----------
-    found : Shared
-    sizes : SharingSizes
     decided_users, linked_users, decided_k : int
         Of the networks on which trust and access control, and connections, were tried, and their attributes.
     """

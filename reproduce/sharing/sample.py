@@ -85,9 +85,6 @@ class Sample:
 
     Attributes
     ----------
-    graph : Graph
-    profiles : Profiles
-    seed : int
     u, v : ndarray of int64, shape (n,)
         Who shows, and who sees.
     """
@@ -149,10 +146,8 @@ def walked(graph: Graph, n: int, seed: int, steps: int = 2) -> tuple[LongArray, 
 
     Parameters
     ----------
-    graph : Graph
     n : int
         Walks; those that come back, or that start where there is no friend, are no pairs.
-    seed : int
     steps : int, default 2
 
     Returns
@@ -193,7 +188,6 @@ def mixed(users: int, k: int, pairs: int, seed: int) -> Sample:
     ----------
     users, k, pairs : int
         Of the network, attributes, and about how many pairs.
-    seed : int
     """
     network = SocialNetwork(users, k, seed)
     graph, third = graph_of(network), -(-pairs // 3)

@@ -68,7 +68,6 @@ class Decided:
 
     Attributes
     ----------
-    trust, exposure : str
     loss, utility : float
         At the trade-off, as shares of showing everything.
     changed : float
@@ -97,7 +96,6 @@ class Ordered:
 
     Attributes
     ----------
-    trust : str
     share : float
         Utility, of all there is.
     moved, excess : float
@@ -116,7 +114,6 @@ class Trusted:
 
     Attributes
     ----------
-    trust : str
     positive, negative : float
         Shares of the pairs.
     friends, others, strangers : float
@@ -133,15 +130,7 @@ class Trusted:
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """Everything about kinds of trust.
-
-    Attributes
-    ----------
-    pairs, friends, others, strangers : int
-    trusted : tuple of Trusted
-    decided : tuple of Decided
-    ordered : tuple of Ordered
-    """
+    """Everything about kinds of trust."""
 
     pairs: int
     friends: int
@@ -168,12 +157,7 @@ def stated_by(sample: Sample, user: int) -> tuple[IntArray, FloatArray]:
 
 
 def trusts(sample: Sample) -> Iterator[tuple[str, FloatArray]]:
-    """Yield T of every pair by every kind of trust; one-class only where scikit-learn is installed.
-
-    Parameters
-    ----------
-    sample : Sample
-    """
+    """Yield T of every pair by every kind of trust; one-class only where scikit-learn is installed."""
     users, of = np.unique(sample.u, return_inverse=True)
     stated = [stated_by(sample, user) for user in users.tolist()]
     yield COMMON, sample.common.astype(np.float64)

@@ -21,7 +21,6 @@ def without_constraint(
 
     Parameters
     ----------
-    pairs : Pairs
     trade_off, kappa : float
         As of :func:`~privrisk_spark.extensions.network.kernels.modified_aggregate.modified_aggregate`.
     epsilon : float
@@ -82,7 +81,6 @@ def layers_of(pairs: Pairs, epsilon: float) -> LongArray:
 
     Parameters
     ----------
-    pairs : Pairs
     epsilon : float
         Positive.
 

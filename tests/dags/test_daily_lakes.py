@@ -33,7 +33,6 @@ class Lake(ABC):
 
     Attributes
     ----------
-    connector : Connector
     place : Path
         Where its tables are.
     """

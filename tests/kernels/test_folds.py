@@ -57,7 +57,6 @@ class Case:
 
     Attributes
     ----------
-    name : str
     of : callable
         Tally of some items.
     empty : Fold

@@ -118,12 +118,7 @@ def _called(node: ast.Call) -> Iterator[str]:
 
 
 def touches(source: str) -> list[str]:
-    """What in a module touches a disk or a store, each with its line.
-
-    Parameters
-    ----------
-    source : str
-    """
+    """What in a module touches a disk or a store, each with its line."""
     found: list[tuple[int, str]] = []
     inner: set[int] = set()
     for node in ast.walk(ast.parse(source)):

@@ -54,12 +54,7 @@ def calibration_plot(calibration: Calibration) -> Plot:
 
 
 def render_attack(result: AttackResult) -> str:
-    """Return an attack as a page, for the trusted zone.
-
-    Parameters
-    ----------
-    result : AttackResult
-    """
+    """Return an attack as a page, for the trusted zone."""
     attacks = [
         (
             attack,
@@ -79,12 +74,7 @@ def render_attack(result: AttackResult) -> str:
 
 
 def membership_plot(found: MembershipFound) -> Plot:
-    """Share of the members who are recognized, over that of the others who are taken for members.
-
-    Parameters
-    ----------
-    found : MembershipFound
-    """
+    """Share of the members who are recognized, over that of the others who are taken for members."""
     along, right = zip(*found.points, strict=True)
     series = Series.of("members said to be members", list(along), list(right), points=len(along) < 20)
     return Plot(
@@ -101,7 +91,6 @@ def explain_attack(policy: Policy, known: Mapping[str, Hierarchy], *, release: s
 
     Parameters
     ----------
-    policy : Policy
     known : mapping of quasi-identifier to Hierarchy
         Those the intruder knows.
     release : str

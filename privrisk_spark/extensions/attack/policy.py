@@ -261,10 +261,5 @@ class AttackPolicy(Section):
 
 
 def attack_of(policy: Policy) -> AttackPolicy:
-    """Return the section ``attack`` of a policy, or the defaults.
-
-    Parameters
-    ----------
-    policy : Policy
-    """
+    """Return the section ``attack`` of a policy, or the defaults."""
     return policy.attack if isinstance(policy.attack, AttackPolicy) else AttackPolicy()

@@ -17,12 +17,7 @@ from privrisk_spark.results.plots import Panel, Plot, Series
 
 
 def render_sharing(result: SharingResult) -> str:
-    """Return what members of a network show each other as a page, for the trusted zone.
-
-    Parameters
-    ----------
-    result : SharingResult
-    """
+    """Return what members of a network show each other as a page, for the trusted zone."""
     return fill(
         "extensions/network/templates/sharing.html.j2",
         result=result,
@@ -61,12 +56,7 @@ def curve_plot(result: SharingResult) -> Plot:
 
 
 def attribute_plot(result: SharingResult) -> Plot:
-    """Share of each attribute's levels that is shown, by relation.
-
-    Parameters
-    ----------
-    result : SharingResult
-    """
+    """Share of each attribute's levels that is shown, by relation."""
     series = tuple(
         Series.of(
             relation.name,
@@ -90,7 +80,6 @@ def explain_sharing(policy: Policy, hierarchies: Mapping[str, Hierarchy]) -> str
 
     Parameters
     ----------
-    policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
     """
     asked = sharing_of(policy)

@@ -201,8 +201,6 @@ def open_network(
 
     Parameters
     ----------
-    spark : SparkSession
-    policy : Policy
     profiles, edges : DataFrame or None
         Read instead of the policy's tables.
     inspection : Inspection, optional
@@ -227,7 +225,6 @@ def inspect(spark: SparkSession, policy: Policy, table: DataFrame | None, inspec
 
     Parameters
     ----------
-    spark : SparkSession
     policy : Policy
         With the versions of the lake tables that are read.
     table : DataFrame or None

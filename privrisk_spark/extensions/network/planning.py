@@ -85,7 +85,6 @@ class Spreading:
     Attributes
     ----------
     leak : {"stochastic", "laplacian"}
-    time : float
     steps : int or None
         Steps of a walk that is taken instead.
     error : float
@@ -180,7 +179,6 @@ def computation_of(
 
     Parameters
     ----------
-    model : Diffusion
     edges : int
         Directed edges of the graph.
     most_edges : int

@@ -429,10 +429,6 @@ class SharingPolicy(Section):
 def sharing_of(policy: Policy) -> SharingPolicy:
     """Return the section ``sharing`` of a policy.
 
-    Parameters
-    ----------
-    policy : Policy
-
     Raises
     ------
     ConfigError

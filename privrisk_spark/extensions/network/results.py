@@ -56,7 +56,6 @@ class AttributeShown:
 
     Attributes
     ----------
-    name : str
     present : int
         Pairs in which the one who shows has a value.
     shown : int
@@ -90,7 +89,6 @@ class Relation:
         Sums.
     heuristic : int
         Pairs whose decision is not proved to be the best.
-    attributes : tuple of AttributeShown
     """
 
     name: str
@@ -118,8 +116,6 @@ class CurvePoint:
 
     Attributes
     ----------
-    trade_off : float
-    pairs : int
     loss, utility : float
         Means of a pair.
     share : float
@@ -141,7 +137,6 @@ class Exposed:
     ----------
     user : str
         His id: never to be published.
-    loss : float
     """
 
     user: str
@@ -156,7 +151,6 @@ class PairShown:
     ----------
     u, v : str
         Ids of the one who shows and the one who sees: never to be published.
-    relation, reason, status : str
     values : dict of attribute to str or None
         What is shown; the root's label if nothing, None if the user has no value.
     """
@@ -218,29 +212,24 @@ class SharingResult:
 
     Attributes
     ----------
-    title, run_id, created, version : str
     model : str
         Kind of the model.
     question : str
         What was asked, in words.
-    network : Network
     relations : tuple of Relation
         Those that occur, the closest first.
     whole : Relation
         All pairs together.
     gap : float
         Greatest gap of a pair, or that of the network's problem; 0 where all is proved.
-    curve : tuple of CurvePoint
     axis : str
         What the curve goes along, in words.
     exposed : tuple of Exposed
         The greatest losses first.
-    connection : Connection or None
     examples : tuple of PairShown
         The first pairs in the order of the ids.
     spread : Spread or None
         Of the model ``diffusion``.
-    notes : tuple of str
     """
 
     title: str

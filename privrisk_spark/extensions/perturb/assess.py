@@ -78,7 +78,6 @@ def open_masked(spark: SparkSession, policy: Policy, given: Masked) -> MaskedRel
 
     Parameters
     ----------
-    spark : SparkSession
     policy : Policy
         Of the kind 'masked'.
     given : Masked
@@ -110,9 +109,6 @@ class _Sides:
 
     Attributes
     ----------
-    policy : Policy
-    masked : MaskedRelease
-    scratch : Scratch
     table : Materialized
         With the record id.
     release : DataFrame
@@ -150,11 +146,6 @@ class _Sides:
 
 def measure_masked(run: ResultRun, masked: MaskedRelease) -> tuple[list[Measured], Subject]:
     """Measure the table and its masked release side by side.
-
-    Parameters
-    ----------
-    run : ResultRun
-    masked : MaskedRelease
 
     Returns
     -------

@@ -28,8 +28,6 @@ def masked_guarantee(policy: Policy, plan: MaskPlan, found: MaskingFacts | None 
 
     Parameters
     ----------
-    policy : Policy
-    plan : MaskPlan
     found : MaskingFacts, optional
         What was measured of the release, if there is one.
     """
@@ -86,12 +84,7 @@ def masking_explanation(policy: Policy, plan: MaskPlan) -> str:
 
 
 def masking_section(found: MaskingFacts) -> Section:
-    """Return the masked columns before and after, for the vault.
-
-    Parameters
-    ----------
-    found : MaskingFacts
-    """
+    """Return the masked columns before and after, for the vault."""
     facts: dict[str, str | int | float] = {}
     for column in found.columns:
         facts |= _column_facts(column, found.percent, found.changed.get(column.name))
@@ -152,8 +145,6 @@ def masked_reports(
 
     Parameters
     ----------
-    run : RunRecord
-    masked : MaskingFacts
     released : ReleaseFacts
         Its classes are those of values of quasi-identifiers.
     found : Section

@@ -61,7 +61,6 @@ class Arranged:
         They are masked together.
     known : tuple of str
         Columns that decide with them and stay.
-    mask : Microaggregation, RankSwapping or Shuffle
     """
 
     label: str
@@ -97,13 +96,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class NoiseGroup:
-    """Columns that get noise together; one column where it is independent.
-
-    Attributes
-    ----------
-    columns : tuple of str
-    mask : Noise
-    """
+    """Columns that get noise together; one column where it is independent."""
 
     columns: tuple[str, ...]
     mask: Noise
@@ -119,8 +112,6 @@ class MaskPlan:
         Of those that are masked; others are released as they are.
     numbers : tuple of str
         Columns that are looked at as numbers, in the order of the policy.
-    arranged : tuple of Arranged
-    noise : tuple of NoiseGroup
     proved_k : int or None
         What microaggregation of all quasi-identifiers together proves of every released class; None where it does not.
     """
@@ -138,12 +129,7 @@ class MaskPlan:
 
 
 def mask_plan(policy: Policy) -> MaskPlan:
-    """Return what a policy of the kind 'masked' asks.
-
-    Parameters
-    ----------
-    policy : Policy
-    """
+    """Return what a policy of the kind 'masked' asks."""
     masks = {name: mask for name, mask in policy.masks.items() if not isinstance(mask, NoMask)}
     groups: dict[str, list[str]] = {}
     noise: dict[str, list[str]] = {}
@@ -194,7 +180,6 @@ def segments_of(one: Arranged, patterns: Mapping[int, int]) -> tuple[Segment, ..
 
     Parameters
     ----------
-    one : Arranged
     patterns : mapping of pattern to records
         In the order there are those of a lower pattern first.
     """
@@ -233,7 +218,6 @@ def transitions(mask: Pram, counts: Mapping[str, int], *, numbers: bool = False)
 
     Parameters
     ----------
-    mask : Pram
     counts : mapping of category to rows
     numbers : bool
         Whether the column holds numbers or booleans. Then ``34.0`` of a given matrix is the category ``34``.

@@ -224,7 +224,6 @@ def inspect(policy: Policy, schema: StructType) -> str:
 
     Parameters
     ----------
-    policy : Policy
     schema : StructType
         Of the table.
 

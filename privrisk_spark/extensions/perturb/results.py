@@ -32,8 +32,6 @@ class MaskedColumn:
 
     Attributes
     ----------
-    name : str
-    method : str
     missing_before, missing_after : int
         Records without a value.
     changed : int
@@ -85,13 +83,10 @@ class MaskingFacts:
 
     Attributes
     ----------
-    rows : int
-    columns : tuple of MaskedColumn
     numbers : tuple of str
         Masked columns of numbers.
     correlations_before, correlations_after : tuple of tuple of float
         Between them, over the records that have all of them.
-    losses : tuple of BlockLoss
     suppressed : int
         Values that are missing as too few records have the same columns missing.
     clipped : int

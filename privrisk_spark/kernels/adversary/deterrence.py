@@ -139,7 +139,6 @@ def least_penalty(attack: Attack, table: Table, bound: float, statistic: Statist
     ----------
     attack : Attack
         Its own penalty does not matter.
-    table : Table
     bound : float
         On the mean or the greatest risk, in units of loss; at least 0.
     statistic : {"max", "mean"}
@@ -212,7 +211,6 @@ def least_group(
 
     Parameters
     ----------
-    attack : Attack
     table : Table
         Rows and densities must not be given: a belief changes with the group in a way not known here.
     bound : float
@@ -267,7 +265,6 @@ class Sweep:
 
     Attributes
     ----------
-    parameter : str
     values : ndarray of float64, shape (n,)
     known : ndarray of int64, shape (n,)
         Least group size that an adversary who knows it does not attack; -1 if it is beyond the largest group.
@@ -286,16 +283,10 @@ def sweep(attack: Attack, parameter: str, values: Sequence[float], *, largest_gr
 
     Parameters
     ----------
-    attack : Attack
     parameter : str
         One of ``SWEPT``.
-    values : sequence of float
     largest_group : int, optional
         Needed where no cost limits the groups worth attacking.
-
-    Returns
-    -------
-    Sweep
 
     Raises
     ------

@@ -146,7 +146,6 @@ class Solution:
 
     Attributes
     ----------
-    attack : Attack
     values : ndarray of float64, shape (m,)
         ``v(0), …, v(m - 1)``, value of a linked group before the first exploit.
     linked : ndarray of float64, shape (m,)
@@ -231,7 +230,6 @@ def solve(attack: Attack, largest_group: int | None = None) -> Solution:
 
     Parameters
     ----------
-    attack : Attack
     largest_group : int, optional
         Largest group size of interest, at least 0. Needed where no cost limits the groups worth attacking.
 

@@ -21,7 +21,6 @@ def payoff_of_known(solution: Solution, group_sizes: LongArray) -> FloatArray:
 
     Parameters
     ----------
-    solution : Solution
     group_sizes : ndarray of int64, shape (n,)
 
     Returns
@@ -41,7 +40,6 @@ def payoff_of_belief(solution: Solution, rows: LongArray, densities: FloatArray)
 
     Parameters
     ----------
-    solution : Solution
     rows : ndarray of int64, shape (n,)
         Rows of the identified table, at least 0.
     densities : ndarray of float64, shape (n,)
@@ -110,12 +108,7 @@ def exploitation(solution: Solution, group_sizes: LongArray) -> Exploitation:
 
     Parameters
     ----------
-    solution : Solution
     group_sizes : ndarray of int64, shape (n,)
-
-    Returns
-    -------
-    Exploitation
     """
     positions, back = np.unique(solution.within(group_sizes), return_inverse=True)
     attack = solution.attack
@@ -157,7 +150,6 @@ def reidentification_probability(
 
     Parameters
     ----------
-    solution : Solution
     group_sizes : ndarray of int64, shape (n,)
         Actual ones; repeated ones are followed once.
     access : ndarray of bool, shape (n,), optional
@@ -181,7 +173,6 @@ def baseline(attack: Attack, group_sizes: LongArray) -> FloatArray:
 
     Parameters
     ----------
-    attack : Attack
     group_sizes : ndarray of int64, shape (n,)
 
     Returns

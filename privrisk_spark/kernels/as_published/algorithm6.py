@@ -185,7 +185,6 @@ def algorithm_6(
     sampled, drawn : ndarrays of float64, shape (n,)
         Uniform numbers in (0, 1), independent: a row is sampled where the first is below ``1 - beta``; the second
         inverts the law's cumulative distribution.
-    beta : float
     members : ndarray of int64, shape (n,), optional
         Row of ``law`` of each row of the table, so that equal records share one.
 

@@ -128,7 +128,6 @@ class LayeredLattices:
         members : ndarray of int64, shape (q,)
             Records.
         layers : ndarray of int64, shape (q,)
-        width, t : float
 
         Returns
         -------
@@ -196,7 +195,6 @@ def sample_point(
 
     Parameters
     ----------
-    lattices : LayeredLattices
     epsilon_drawing : float
         epsilon'.
     width : float

@@ -112,7 +112,6 @@ def consistent_elements(
 
     Parameters
     ----------
-    counts : Counts
     code_depth : sequence of k ndarrays of int32, shape (n_leaves_i + 1,)
     codes : ndarray of int32, shape (p, k)
     levels : ndarray of int8, shape (p, k)

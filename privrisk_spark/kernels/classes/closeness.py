@@ -149,7 +149,6 @@ def hierarchical_distance(runs: SensitiveRuns, table: TableDistribution, ancesto
 
     Parameters
     ----------
-    runs : SensitiveRuns
     table : TableDistribution
         Of ``v`` values.
     ancestor : ndarray of int32, shape (at least v, H + 1)
@@ -201,11 +200,6 @@ def hierarchical_distance(runs: SensitiveRuns, table: TableDistribution, ancesto
 
 def greatest_gain(runs: SensitiveRuns, table: TableDistribution) -> FloatArray:
     """``max (q_s - p_s) / p_s`` of each class, the least β for which it has basic β-likeness.
-
-    Parameters
-    ----------
-    runs : SensitiveRuns
-    table : TableDistribution
 
     Returns
     -------

@@ -38,7 +38,6 @@ def released_as(graph: ConsistencyGraph, original: IntArray, released: IntArray,
 
     Parameters
     ----------
-    graph : ConsistencyGraph
     original, released : ndarray of int32, shape (n_pairs,)
         Numbers of the records of each pair; a pair may occur more than once.
     rows : ndarray of int64, shape (n_pairs,)

@@ -187,7 +187,6 @@ def summed(position: npt.NDArray[np.integer], rows: LongArray, n: int) -> LongAr
     position : ndarray of integers, shape (m,)
         In ``0 … n - 1``.
     rows : ndarray of int64, shape (m,)
-    n : int
 
     Returns
     -------

@@ -120,7 +120,6 @@ class Criterion:
 
         Parameters
         ----------
-        runs : SensitiveRuns
         missing : int or None
             Code of the missing value. Where None, or if the criterion compares shares with those of the table, it is a
             value like any other.

@@ -255,7 +255,6 @@ def least_c(runs: SensitiveRuns, least_l: int) -> FloatArray:
 
     Parameters
     ----------
-    runs : SensitiveRuns
     least_l : int
         ``ℓ``, at least 1.
 
@@ -283,7 +282,6 @@ def greatest_l(runs: SensitiveRuns, c: float) -> LongArray:
 
     Parameters
     ----------
-    runs : SensitiveRuns
     c : float
         Finite and above 0.
 
@@ -311,7 +309,6 @@ def greatest_share(runs: SensitiveRuns, counted: BoolArray | None = None) -> Flo
 
     Parameters
     ----------
-    runs : SensitiveRuns
     counted : ndarray of bool, shape (v,), optional
         The values whose share is limited, by code; all if not given.
 

@@ -31,7 +31,6 @@ class WorstClass:
         Its quasi-identifier codes. Not for a message or a public report.
     value : float
         Its number.
-    rows : int
     """
 
     key: tuple[int, ...]
@@ -44,7 +43,6 @@ def worst_classes(criterion: Criterion, values: FloatArray, keys: IntArray, most
 
     Parameters
     ----------
-    criterion : Criterion
     values : ndarray of float64, shape (m,)
     keys : ndarray of int32, shape (m, q)
         Quasi-identifier codes, different for different classes.
@@ -92,7 +90,6 @@ class ClassTally:
         The bound.
     most : int
         Worst classes kept at most.
-    classes : int
     moments : Moments
         Of the classes' numbers, each as often as the class has rows.
     failing_classes, failing_rows : int
@@ -125,7 +122,6 @@ class ClassTally:
 
         Parameters
         ----------
-        criterion : Criterion
         values : ndarray of float64 or int64, shape (m,)
             Number of each class: non-negative, no NaN, +inf allowed; counts below 2^53.
         rows : ndarray of int64, shape (m,)

@@ -279,7 +279,6 @@ class CellSpace:
         ----------
         codes : sequence of k ndarrays of int32, shape (n,), or None
             Dictionary codes; None where the dictionary lacks the attribute.
-        n : int
 
         Raises
         ------
@@ -304,7 +303,6 @@ class CellSpace:
             Classes in the slots before ``slot``, columns from it on.
         tally : ndarray of int64, shape (n,)
             Dictionary rows, or entities.
-        slot : int
         distinct : bool
             Whether ``tally`` names entities; see :func:`gathered`.
         most : int

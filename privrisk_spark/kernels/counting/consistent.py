@@ -168,7 +168,6 @@ def incidence(axis: Axis, present: IntArray) -> tuple[IntArray, scipy.sparse.csr
 
     Parameters
     ----------
-    axis : Axis
     present : ndarray of int32, shape (n_present,)
         Dictionary codes that occur, ascending.
 
@@ -342,7 +341,6 @@ class SortedCounts:
     axes : tuple of k Axis
     groups : tuple
         Dictionary vectors by depth signature.
-    dictionary_rows : int
     chains : tuple of k ndarrays of int32
         Ancestors of every dictionary code by depth.
     cache_bytes : int
@@ -473,7 +471,6 @@ def consistent_at(counts: Counts, code_depth: Sequence[IntArray], codes: IntArra
 
     Parameters
     ----------
-    counts : Counts
     code_depth : sequence of k ndarrays of int32, shape (n_leaves_i + 1,)
     codes : ndarray of int32, shape (n, k)
     levels : sequence of k int

@@ -21,7 +21,6 @@ class GivenCounts:
 
     Attributes
     ----------
-    space : CellSpace
     values : tuple of ndarrays of int64
         Distinct values of each word, ascending.
     index : CellIndex or None
@@ -44,12 +43,10 @@ class GivenCounts:
 
         Parameters
         ----------
-        space : CellSpace
         words : sequence of ndarrays of int64, shape (n_cells,)
             Distinct cells, in any order.
         counts : ndarray of int64, shape (n_cells,)
             ``ρ`` of each, 0 where no dictionary row is consistent.
-        dictionary_rows : int
 
         Raises
         ------

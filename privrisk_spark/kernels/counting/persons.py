@@ -214,7 +214,6 @@ def signed_vectors(
 
     Parameters
     ----------
-    joins : Joins
     person : ndarray of int64, shape (n,)
         Who each row is of, in any order; all rows of a person must be here.
     vectors : sequence of k ndarrays of int32, shape (n,)
@@ -265,7 +264,6 @@ def _joined(joins: Joins, sizes: LongArray, vectors: Sequence[IntArray]) -> Sign
 
     Parameters
     ----------
-    joins : Joins
     sizes : ndarray of int64, shape (p,)
         Distinct vectors of each person, at least 1.
     vectors : sequence of k ndarrays of int32, shape (sizes.sum(),)

@@ -30,7 +30,6 @@ class Disclosure:
         Depth of each code: the levels its value can take.
     utility : tuple of k ndarrays of float64, shape (n_nodes_i,)
         Utility of each node, non-increasing upwards.
-    sensitivity : Sensitivity
     model : {"I", "II", "III"}
     """
 

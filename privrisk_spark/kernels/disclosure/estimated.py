@@ -155,7 +155,6 @@ def risk_of(
 
     Parameters
     ----------
-    disclosure : Disclosure
     counts : Counts
         Of ``θ``. As in :func:`privrisk_spark.kernels.search.table_search.decide`, a record with no consistent row at
         level 0 is added: its ``ρ`` is one more at every level.

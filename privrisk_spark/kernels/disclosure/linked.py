@@ -164,10 +164,6 @@ def unlinked_risk(
     ----------
     disclosure, counts, codes, levels, personal, record_weight
         As in :func:`linked_risk`, one row per record.
-
-    Returns
-    -------
-    Evaluation
     """
     nothing = [len(depth) - 1 for depth in disclosure.code_depth[codes.shape[1] :]]
     linked = np.tile(np.array(nothing, dtype=np.int32), (len(codes), 1))

@@ -52,7 +52,6 @@ def harmonic_weights(
     parent : ndarray of int32, shape (n_nodes,)
         Leaves first, the root last and its own parent.
     depth : ndarray of int32, shape (n_nodes,)
-    n_leaves : int
     leaf_weights : ndarray of float64, shape (n_leaves,)
         Non-negative; infinity allowed. A leaf of weight 0 makes all its ancestors 0.
     given : mapping of node to weight, optional

@@ -57,7 +57,6 @@ class Event:
     feature : int
         Column of the number.
     relation : {">=", "<=", "=="}
-    value : int
     """
 
     feature: int
@@ -77,7 +76,6 @@ class Certified:
 
     Attributes
     ----------
-    event : Event
     trials : int
         Trials on each side that certify.
     hits, other_hits : int
@@ -169,10 +167,6 @@ def certify(one: LongArray, other: LongArray, *, delta: float, alpha: float) -> 
     delta, alpha : float
         As for :func:`epsilon_bounds`.
 
-    Returns
-    -------
-    Certified
-
     Raises
     ------
     InputError
@@ -219,7 +213,6 @@ class Conformance:
 
     Attributes
     ----------
-    cells : int
     mean, expected_mean : float
         In rows.
     mean_z : float
@@ -248,10 +241,6 @@ class Conformance:
 
 def gaussian_noise(sigma_squared: int) -> FloatArray:
     """Law of discrete Gaussian noise: ``exp(-x^2 / (2 sigma^2))`` over its sum (Canonne, Kamath and Steinke 2020, (1)).
-
-    Parameters
-    ----------
-    sigma_squared : int
 
     Returns
     -------
@@ -388,10 +377,6 @@ def conformance(counts: LongArray, *, rows: int, keep: float, crowd: int, moment
         k.
     moments : bool
         Test mean and variance too.
-
-    Returns
-    -------
-    Conformance
     """
     law = published_law(rows, keep, crowd)
     values = np.arange(rows + 1, dtype=np.float64)

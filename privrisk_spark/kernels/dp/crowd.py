@@ -119,10 +119,6 @@ def certificate(k: int, keep_numerator: int, epsilon: Fraction | str | float) ->
         Positive, at most EPSILON_MAX. A string is a decimal or a ratio; a float is taken as the shortest
         decimal that denotes it, so 0.7 means 7/10.
 
-    Returns
-    -------
-    Certificate
-
     Raises
     ------
     InputError

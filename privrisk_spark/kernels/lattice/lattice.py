@@ -120,7 +120,6 @@ def maximal_nodes(lattice: Lattice, feasible: BoolArray) -> LongArray:
 
     Parameters
     ----------
-    lattice : Lattice
     feasible : ndarray of bool, shape (n_nodes,)
         A down-set.
 

@@ -21,7 +21,6 @@ class ClassificationTally:
 
     Attributes
     ----------
-    records : int
     minority : int
         Rows without the majority label of their class, and suppressed rows.
     charged : int

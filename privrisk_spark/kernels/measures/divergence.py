@@ -209,7 +209,6 @@ class LeafCounts:
 
     Attributes
     ----------
-    n_leaves : tuple of int
     rows : tuple of tuple of (int, int)
         Leaves that occur, ascending, with their rows. A value that is suppressed from the start is no leaf.
     """
@@ -272,7 +271,6 @@ class LeafCounts:
 
         Parameters
         ----------
-        attribute : int
         first_leaf, last_leaf : ndarrays of int32, shape (n_nodes,)
             Leaves under a node are ``first_leaf … last_leaf - 1``.
 

@@ -37,7 +37,6 @@ def sampling_interval(estimate: Estimate, sizes: SizeHistogram, population: int)
 
     Parameters
     ----------
-    estimate : callable
     sizes : SizeHistogram
         Of the sample.
     population : int

@@ -54,7 +54,6 @@ class HouseholdTally:
 
     Attributes
     ----------
-    households : int
     of_records : ExactMean
         Of each record's household's risk.
     most : float

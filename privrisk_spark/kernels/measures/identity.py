@@ -42,10 +42,8 @@ class SizeBin:
 
     Attributes
     ----------
-    least : int
     most : int or None
         None for the last bin, which has no end.
-    classes, records : int
     """
 
     least: int
@@ -81,7 +79,6 @@ class SampleRisk:
 
     Attributes
     ----------
-    records, classes : int
     uniques : int
         Classes of one record.
     k : int
@@ -92,7 +89,6 @@ class SampleRisk:
         ``(1/n) Σ_records 1/f = classes / n``; 0 without records.
     above : tuple of Above
         By prosecutor risk ``1/f``.
-    by_size : tuple of SizeBin
     by_risk : tuple of int
         Records by ``1/f``, in the bins of :func:`~privrisk_spark.kernels.numeric.moments.risk_bins`.
     """

@@ -148,7 +148,6 @@ class Ranks:
 
     Attributes
     ----------
-    blocks : tuple of RankBlock
     n : int
         Rows of all.
     """

@@ -45,7 +45,6 @@ class UniquesAtRisk:
 
     Attributes
     ----------
-    uniques : int
     tau1, tau2 : float
         In ``0 … uniques``.
     deviation : float

@@ -180,12 +180,7 @@ class NumericSpread:
 
 @dataclass(frozen=True)
 class ColumnUtility:
-    """What became of a masked column; None where the original does not vary, or no record is known.
-
-    Attributes
-    ----------
-    il1s, mean_shift, variance_ratio : float or None
-    """
+    """What became of a masked column; None where the original does not vary, or no record is known."""
 
     il1s: float | None
     mean_shift: float | None
@@ -197,7 +192,6 @@ def column_utility(means: NumericMeans, spread: NumericSpread) -> tuple[ColumnUt
 
     Parameters
     ----------
-    means : NumericMeans
     spread : NumericSpread
         Of the same records, about these means.
     """

@@ -32,8 +32,6 @@ class PopulationRisk:
     ----------
     records, classes : int
         Of the data.
-    uncovered_classes, uncovered_records : int
-    contradicting_classes, contradicting_records : int
     k_map : int or None
         ``min F`` over covered classes of the data: each is shared by at least so many of the population. None if no
         class is covered.

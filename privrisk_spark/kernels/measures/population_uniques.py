@@ -45,7 +45,6 @@ class UniquesEstimate:
 
     Attributes
     ----------
-    model : str
     uniques : float or None
         Between 0 and ``N``; None if the model does not apply.
     reason : str or None
@@ -392,7 +391,6 @@ def modified_shlosser(histogram: SizeHistogram, fraction: float) -> float:
 
     Parameters
     ----------
-    histogram : SizeHistogram
     fraction : float
         ``p`` in (0, 1].
 

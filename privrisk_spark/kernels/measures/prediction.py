@@ -62,7 +62,6 @@ class Prediction:
 
     Attributes
     ----------
-    records : int
     right : int
         By the classifier.
     majority : int

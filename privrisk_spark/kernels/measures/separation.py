@@ -26,7 +26,6 @@ class Separation:
 
     Attributes
     ----------
-    records : int
     classes : int
         Different values of the columns.
     alike : int

@@ -119,10 +119,6 @@ class SpecialUniques:
         most : int
             ``M``, in ``1 … k``.
 
-        Returns
-        -------
-        SpecialUniques
-
         Raises
         ------
         InputError

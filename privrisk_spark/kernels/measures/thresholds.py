@@ -21,7 +21,6 @@ class Above:
     threshold : float
         Probability. A risk equal to it is not above; risks are compared as they are rounded to float64, so that ``1/3``
         written in Python is not below the risk in a class of three.
-    records : int
     share : float
         Of the records the risk is known of; 0 of none.
     """

@@ -23,7 +23,6 @@ def lower_limit(hits: LongArray, trials: int, alpha: float) -> FloatArray:
     ----------
     hits : ndarray of int64
         In [0, trials].
-    trials : int
     alpha : float
         In (0, 1).
 

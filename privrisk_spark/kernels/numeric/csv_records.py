@@ -72,10 +72,6 @@ def find_records(
         Byte that a comment begins with.
     multi_line : bool
         Whether a line that ends within quotes goes on in the next one.
-
-    Returns
-    -------
-    Records
     """
     array = np.frombuffer(data, dtype=np.uint8)
     quotes = np.flatnonzero(array == quote) if quote is not None and quote in data else np.array([], dtype=np.int64)
@@ -173,10 +169,6 @@ def _find_regular(
 def find_first_line_end(data: bytes) -> int:
     """Return the place behind the first end of a line, or -1 if there is none or one more byte would decide.
 
-    Parameters
-    ----------
-    data : bytes
-
     Returns
     -------
     int
@@ -194,11 +186,6 @@ def find_first_line_end(data: bytes) -> int:
 
 
 def find_last_line_end(data: bytes) -> int:
-    """Return the place behind the last end of a line of which all bytes are in the block, or 0.
-
-    Parameters
-    ----------
-    data : bytes
-    """
+    """Return the place behind the last end of a line of which all bytes are in the block, or 0."""
     whole = data[:-1] if data.endswith(b"\r") else data
     return max(whole.rfind(b"\n"), whole.rfind(b"\r")) + 1

@@ -25,7 +25,6 @@ class Network:
 
     Attributes
     ----------
-    n_nodes : int
     tail, head : ndarray of int32, shape (n_arcs,)
         Ends of each arc, in [0, n_nodes); parallel arcs and arcs both ways are allowed.
     capacity : ndarray of int64, shape (n_arcs,)
@@ -74,7 +73,6 @@ def minimum_cut(network: Network, *, negligible: int = 0) -> Cut:
 
     Parameters
     ----------
-    network : Network
     negligible : int
         Residual capacity that counts as none in :attr:`Cut.nearly`.
 

@@ -170,7 +170,6 @@ def rows_by_level(levels: LevelArray, suppressed: BoolArray, times: LongArray, h
     levels : ndarray of int8, shape (n,)
     suppressed : ndarray of bool, shape (n,)
     times : ndarray of int64, shape (n,)
-    height : int
 
     Returns
     -------

@@ -81,7 +81,6 @@ def determined_columns(codes: LongArray, column: int) -> list[int]:
     ----------
     codes : ndarray of int64, shape (n, k)
         As :func:`find_naming_columns` takes them.
-    column : int
     """
     columns = [_numbered(codes[:, other]) for other in range(codes.shape[1])]
     return _determined(

@@ -65,7 +65,6 @@ class Packing:
         ----------
         digits : sequence of ndarrays, shape (n,)
             One per slot, each below its radix.
-        n : int
         """
         words = [np.zeros(n, dtype=np.int64) for _ in range(self.n_words)]
         for slot, digit in enumerate(digits):

@@ -126,7 +126,6 @@ def draw(streams: Streams, index: IndexArray, numerator: int, denominator: int =
 
     Parameters
     ----------
-    streams : Streams
     index : ndarray of int, shape (r,)
         Distinct elements.
     numerator, denominator : int

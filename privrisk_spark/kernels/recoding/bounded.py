@@ -32,7 +32,6 @@ def least_costs(measured: Measured, metric: str) -> FloatArray | None:
 
     Parameters
     ----------
-    measured : Measured
     metric : str
         Its name.
 

@@ -19,10 +19,6 @@ def datafly(problem: Problem) -> Scheme | None:
     Distinct values are those of all rows at the levels that are reached. Of attributes with as many the first is taken;
     one at its highest level is out. Where the problem is monotone, None says that no scheme keeps the limit, as the way
     ends at the top.
-
-    Parameters
-    ----------
-    problem : Problem
     """
     table = problem.measured.table
     heights, levels = table.lattice.heights, [0] * len(table.ancestors)

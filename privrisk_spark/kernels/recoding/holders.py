@@ -109,8 +109,6 @@ class Holders:
         ----------
         owner, value : ndarrays of int64, shape (n_cells,)
             Class and code of the value of each cell, each pair once, in lexicographic order.
-        of_cells, of_classes : Persons
-        of_known : Persons, optional
 
         Raises
         ------

@@ -27,7 +27,6 @@ def k_optimize(problem: Problem, *, by_cost: bool = True, by_limit: bool = True)
 
     Parameters
     ----------
-    problem : Problem
     by_cost, by_limit : bool
         Whether subtrees are left out for what they cost, and for what they suppress.
     """

@@ -84,10 +84,8 @@ class Metric:
 
     Attributes
     ----------
-    name : str
     exact : callable
         Of :class:`Facts`; a ratio of whole numbers where that is what the metric is.
-    greater_is_better : bool
     """
 
     name: str
@@ -114,7 +112,6 @@ class Measured:
 
     Attributes
     ----------
-    table : FullDomain
     leaves : tuple of k ndarrays of int64, shape (n_codes_i, h_i + 1)
         Leaves below the node of each code at each level.
     domains : tuple of k int
@@ -131,7 +128,6 @@ class Measured:
 
         Parameters
         ----------
-        table : FullDomain
         leaves : sequence of k ndarrays of int64, shape (n_codes_i, h_i + 1), optional
             At least 1; the greatest of an attribute is its domain. By default every code is a leaf.
 

@@ -53,7 +53,6 @@ class Population:
 
         Parameters
         ----------
-        counts : Counts
         axes : sequence of k Axis
             Of the count.
         vectors : ndarray of int32, shape (m, k)
@@ -76,7 +75,6 @@ def k_map(k: int, population: Population) -> Condition:
     ----------
     k : int
         At least 1.
-    population : Population
     """
 
     def meets(classes: NodeClasses) -> BoolArray:
@@ -103,11 +101,6 @@ def presence(persons: LongArray, people: LongArray) -> FloatArray:
 def reached(classes: NodeClasses, population: Population) -> tuple[int | None, float | None]:
     """What the people come to in classes, for somebody to follow from table to table.
 
-    Parameters
-    ----------
-    classes : NodeClasses
-    population : Population
-
     Returns
     -------
     fewest : int or None
@@ -129,7 +122,6 @@ def delta_presence(at_least: float, at_most: float, population: Population) -> C
     ----------
     at_least, at_most : float
         From 0 to 1.
-    population : Population
     """
 
     def meets(classes: NodeClasses) -> BoolArray:

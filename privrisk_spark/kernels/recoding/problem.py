@@ -30,7 +30,6 @@ class Condition:
 
     Attributes
     ----------
-    name : str
     meets : callable
         Marks the classes of a node that meet it: ndarray of bool, shape (n_classes,).
     monotone_in_generalization, monotone_in_suppression : bool
@@ -114,9 +113,6 @@ class Problem:
 
     Attributes
     ----------
-    measured : Measured
-    conditions : tuple of Condition
-    metric : Metric
     limit : int
         Rows that may be suppressed.
 
@@ -227,10 +223,6 @@ def best_of(
 
     Parameters
     ----------
-    problem : Problem
-    found : iterable of Facts
-    nodes_evaluated : int
-    optimal : bool
     least : float
         What the metric's key of every node that keeps the limit is at least, where it is not known to be optimal.
     """

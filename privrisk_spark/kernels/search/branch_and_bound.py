@@ -122,7 +122,6 @@ def root_bound(lattice: RecordLattice, objective: Objective) -> float:
 
     Parameters
     ----------
-    lattice : RecordLattice
     objective : LeastRisk or GreatestUtility or LeastPenalized
 
     Returns

@@ -35,10 +35,8 @@ def needed_cells(disclosure: Disclosure, floor: float | None, space: CellSpace, 
 
     Parameters
     ----------
-    disclosure : Disclosure
     floor : float or None
         Utility below which no node is looked at.
-    space : CellSpace
     codes : ndarray of int32, shape (n, k)
         Leaf codes.
 
@@ -110,7 +108,6 @@ def cells_at(space: CellSpace, codes: IntArray, vectors: Iterable[LevelArray]) -
 
     Parameters
     ----------
-    space : CellSpace
     codes : ndarray of int32, shape (n, k)
     vectors : iterable of ndarrays of int8, shape (n, k)
     """

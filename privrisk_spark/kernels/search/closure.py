@@ -238,7 +238,6 @@ def best_in_box(box: Box, trade_off: float, kappa: CutExponent, alpha: float) ->
 
     Parameters
     ----------
-    box : Box
     trade_off : float
         ``λ > 0``.
     kappa : {0, 1, 2}

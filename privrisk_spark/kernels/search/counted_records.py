@@ -18,7 +18,6 @@ class CountedRecords:
 
     Parameters
     ----------
-    counts : Counts
     columns : sequence of k ndarrays of int32, shape (n,)
         Leaf codes, all of the same depth per attribute.
     depths : sequence of k int

@@ -29,7 +29,6 @@ def crossings(
 
     Parameters
     ----------
-    disclosure : Disclosure
     objective : GreatestAggregate
         Its λ does not matter.
     attacker, codes, personal, record_weight

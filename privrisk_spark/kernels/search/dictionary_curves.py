@@ -65,7 +65,6 @@ def dictionary_curves(
 
     Parameters
     ----------
-    disclosure : Disclosure
     floors : sequence of F float
         ``c``, in units of the utility; the least risk is sought anew for each.
     shares : iterable of S Counts
@@ -80,10 +79,6 @@ def dictionary_curves(
         Of ``θ̂``; the smallest dictionary by default.
     personal : ndarray of float64, shape (n, k), optional
     record_weight : ndarray of float64, shape (n,), optional
-
-    Returns
-    -------
-    DictionaryCurves
 
     Notes
     -----

@@ -51,7 +51,6 @@ class Nodes:
 
     Attributes
     ----------
-    lattice : Lattice
     rho : tuple of ndarrays of int64
         One per dictionary.
     sensitivity, utility, risk : ndarray of float64
@@ -110,7 +109,6 @@ def enumerate_nodes(record: RecordLattice, objective: AnyObjective) -> Answer | 
 
     Parameters
     ----------
-    record : RecordLattice
     objective : LeastRisk or GreatestUtility or LeastPenalized or GreatestAggregate
 
     Returns

@@ -15,14 +15,9 @@ class Evaluation:
 
     Parameters
     ----------
-    lattice : RecordLattice
     floor : float, optional
         Utility that level vectors must reach for their ``ρ`` to be exact; see
         :func:`privrisk_spark.kernels.search.row_sets.row_sets`.
-
-    Attributes
-    ----------
-    lattice : RecordLattice
     """
 
     def __init__(self, lattice: RecordLattice, *, floor: float = -np.inf) -> None:

@@ -26,8 +26,6 @@ class Floored:
 
     Attributes
     ----------
-    floor : float
-    mean_before, mean_risk, greatest_risk : float
     few_alike : float
         Share of the records that are consistent with fewer than asked.
     utility : float
@@ -53,7 +51,6 @@ class FloorSearch:
 
     Parameters
     ----------
-    disclosure : Disclosure
     axes : sequence of k Axis
     codes : ndarray of int32, shape (n, k)
         Leaf codes, ⊥ where a value is missing; at least one record.

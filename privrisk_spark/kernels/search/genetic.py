@@ -46,7 +46,6 @@ def genetic(lattice: RecordLattice, objective: LeastRisk, uniforms: FloatArray) 
     ----------
     lattice : RecordLattice
         Weights must be finite.
-    objective : LeastRisk
     uniforms : ndarray of float64, shape (1 + generations, population, :func:`uniforms_per_individual`)
         In (0, 1); all the randomness there is, so equal numbers give equal answers. The population is at least 4.
 

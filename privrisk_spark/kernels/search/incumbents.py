@@ -130,9 +130,7 @@ class AggregateIncumbents(Incumbents):
 
         Parameters
         ----------
-        objective : GreatestAggregate
         rows : ndarray of int64, shape (n,), or slice
-        node : int
         value : ndarray of float64, shape (n,)
             Minus infinity where it is no candidate.
         risk, utility : ndarray of float64, shape (n,)

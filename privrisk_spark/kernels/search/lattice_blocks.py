@@ -74,7 +74,6 @@ def lattice_blocks(
 
     Parameters
     ----------
-    disclosure : Disclosure
     codes : ndarray of int32, shape (n, k)
     history : ndarray of int8, shape (n, k), optional
     """

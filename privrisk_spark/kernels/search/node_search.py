@@ -46,7 +46,6 @@ def btda(lattice: RecordLattice, objective: LeastRisk, *, most_nodes: int = MOST
     ----------
     lattice : RecordLattice
         Weights must be finite.
-    objective : LeastRisk
     most_nodes : int
         At least 1.
 
@@ -126,15 +125,9 @@ def walk(
     ----------
     lattice : RecordLattice
         With fewer than 2**63 nodes.
-    objective : LeastRisk
     neighbourhood : {"swap", "cube"}
         As of :func:`privrisk_spark.kernels.lattice.lattice.walk_frontier`, where it is proved that both reach every
         node. ``cube`` has ``3**k - 1`` moves and is refused beyond 12 attributes.
-    most_nodes : int
-
-    Returns
-    -------
-    Frontier
     """
     if lattice.size >= 2**63:
         raise InputError(f"aruba numbers the nodes of a lattice, fewer than 2**63. Got {lattice.size}.")
@@ -193,7 +186,6 @@ def aruba(
     ----------
     lattice : RecordLattice
         With fewer than 2**63 nodes; weights must be finite.
-    objective : LeastRisk
     neighbourhood : {"swap", "cube"}
     most_nodes : int
         At least 1.

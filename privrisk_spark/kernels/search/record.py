@@ -87,7 +87,6 @@ class RecordLattice:
         counts : ndarray of int64, shape (n,), optional
             Multiplicity of each row; one by default.
         model : {"I", "II", "III"}
-        exponential : bool
         """
         times = np.ones(len(rows), dtype=np.int64) if counts is None else counts
         return cls.of_dictionaries([(rows, times)], weights, utilities, model=model, exponential=exponential)
@@ -112,9 +111,7 @@ class RecordLattice:
             Generalization vectors that may repeat, and the multiplicity of each.
         weights, utilities : sequence of k ndarrays of float64, shape (h_i + 1,)
         model : {"I", "II", "III"}
-        exponential : bool
         rule : {"bayes", "minimax"}
-        prior : tuple of float
         """
         k = len(weights)
         all_levels: list[LevelArray] = []

@@ -129,7 +129,6 @@ def decide_records(
 
     Parameters
     ----------
-    disclosure : Disclosure
     search : Search
         By a method of this module.
     attacker : Attacker
@@ -207,7 +206,6 @@ def record_lattice(
 
     Parameters
     ----------
-    disclosure : Disclosure
     attacker : Attacker
         Whose rule and prior count.
     rows : sequence of DictionaryRows

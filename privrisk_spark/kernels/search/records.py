@@ -101,9 +101,6 @@ class Records:
 
     Parameters
     ----------
-    disclosure : Disclosure
-    attacker : Attacker
-    block : LatticeBlock
     codes : ndarray of int32, shape (n, k)
         Of the records of the block, in its order; weights likewise.
     personal : ndarray of float64, shape (n, k), or None

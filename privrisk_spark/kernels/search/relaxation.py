@@ -41,7 +41,6 @@ def approximate(lattice: RecordLattice, objective: LeastRisk, *, share: float = 
     ----------
     lattice : RecordLattice
         Of model I or II; weights must be finite.
-    objective : LeastRisk
     share : float
         ``σ₁`` in (0, 1]: a set is accepted from ``u >= σ₁ c`` on. 1 demands the floor itself.
 

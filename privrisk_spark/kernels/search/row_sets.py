@@ -59,15 +59,10 @@ def row_sets(lattice: RecordLattice, *, floor: float = -np.inf) -> RowSets:
 
     Parameters
     ----------
-    lattice : RecordLattice
     floor : float, optional
         Rows ``g`` with ``u(g)`` below it are left out: no level vector of at least this utility, up to rounding,
         generalizes them. ``ρ`` is then exact at those level vectors, and at the others a lower bound that is still at
         least the ``ρ`` of every such level vector below them.
-
-    Returns
-    -------
-    RowSets
     """
     rows = _counted(lattice, floor)
     vectors = np.ascontiguousarray(lattice.vectors[rows])
@@ -210,7 +205,6 @@ def rho_of(sets: RowSets, levels: LongArray) -> LongArray:
 
     Parameters
     ----------
-    sets : RowSets
     levels : ndarray of int64, shape (n, k)
 
     Returns

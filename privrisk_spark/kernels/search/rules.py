@@ -69,7 +69,6 @@ def marginal_counts(counts: Counts, code_depth: Sequence[IntArray]) -> tuple[Lon
 
     Parameters
     ----------
-    counts : Counts
     code_depth : sequence of k ndarrays of int32, shape (n_leaves_i + 1,)
 
     Returns
@@ -97,7 +96,6 @@ class Exposure:
     weights : tuple of k ndarrays of float64, shape (n_leaves_i + 1,)
         ``w_j`` of each leaf code; 0 where the risk does not depend on what is disclosed.
     code_depth : tuple of k ndarrays of int32, shape (n_leaves_i + 1,)
-    dictionary_rows : int
     """
 
     consistent: tuple[LongArray, ...]
@@ -213,7 +211,6 @@ def suppressing(disclosure: Disclosure, codes: IntArray, disclosed: BoolArray) -
 
     Parameters
     ----------
-    disclosure : Disclosure
     codes : ndarray of int32, shape (n, k)
     disclosed : ndarray of bool, shape (n, k)
 
@@ -249,8 +246,6 @@ def risks_at(
 
     Parameters
     ----------
-    disclosure : Disclosure
-    attacker : Attacker
     codes : ndarray of int32, shape (n, k)
     levels : ndarray of int8, shape (n, k)
         At most the depth of each value.
@@ -354,11 +349,9 @@ def min_risk(
 
     Parameters
     ----------
-    disclosure : Disclosure
     attacker : Attacker
         With one dictionary, of which the exposure is.
     codes : ndarray of int32, shape (n, k)
-    exposure : Exposure
     disclosed : int
         Cells of each record; at most k.
     personal : ndarray of float64, shape (n, k), optional
@@ -456,7 +449,6 @@ def choose_rule(risks: FloatArray, utilities: FloatArray, floor: float) -> int |
     ----------
     risks, utilities : ndarray of float64, shape (n,)
         ``R(δ_j, θ)`` and ``U(δ_j)`` of each rule.
-    floor : float
 
     Returns
     -------

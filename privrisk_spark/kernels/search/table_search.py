@@ -71,8 +71,6 @@ def decide(
 
     Parameters
     ----------
-    disclosure : Disclosure
-    search : Search
     attacker : Attacker or Counts
         The dictionaries the attacker may hold, or the one he holds. A record with no consistent row at level 0 is
         absent from a dictionary and is added to it: ``ρ_θ`` and ``N_θ`` are one more at every level, which keeps risk
@@ -204,7 +202,6 @@ class BlockSearch:
 
     Parameters
     ----------
-    records : Records
     search : Search
         By a method of whole tables.
     """

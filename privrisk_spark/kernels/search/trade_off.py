@@ -31,7 +31,6 @@ class Anonymous:
 
     Attributes
     ----------
-    k : int
     node : int
         Of the lattice.
     risk, utility : float
@@ -53,7 +52,6 @@ class AtFloor:
 
     Attributes
     ----------
-    floor : float
     risk, utility : float
         Means over the records; those that cannot reach the floor are suppressed.
     infeasible : int
@@ -105,7 +103,6 @@ class TradeOff:
 
         Parameters
         ----------
-        disclosure : Disclosure
         attacker : Attacker
             With counts that are dense or sorted. A record that a dictionary has no consistent row for is added to it,
             as in :func:`privrisk_spark.kernels.search.table_search.decide`.
@@ -218,10 +215,6 @@ class TradeOff:
     def at_floor(self, floor: float) -> AtFloor:
         """Decide every record at least risk among its nodes of at least so much utility (F12 eq. 4.2).
 
-        Parameters
-        ----------
-        floor : float
-
         Returns
         -------
         AtFloor
@@ -304,8 +297,6 @@ class Fits:
 
     Attributes
     ----------
-    least : int
-    median : float
     alone : int
         Records that one row only fits.
     """
@@ -326,7 +317,6 @@ def floors_between(trade_off: TradeOff, steps: int, *, and_at: float | None = No
 
     Parameters
     ----------
-    trade_off : TradeOff
     steps : int
         At least 2; so many floors.
     and_at : float, optional

@@ -37,7 +37,6 @@ class Encoded:
     ----------
     rows : Batches
         ENCODED, resolved.
-    n_rows : int
     """
 
     rows: Batches
@@ -51,12 +50,8 @@ class CountedSubject:
     Attributes
     ----------
     name : {"table", "release"}
-    title : str
     rows : Batches
         In the layout.
-    layout : Layout
-    buckets : int
-    directory : PartDirectory
     parts : tuple of dict
         Names and facts of the parts there, each a slice of every bucket.
     tables : tuple of ndarray of int64
@@ -87,7 +82,6 @@ class Pairs:
 
     Attributes
     ----------
-    matched : Matched
     records : Batches
         The table with the compared columns as numbers.
     """
@@ -106,7 +100,6 @@ class Counted:
         The table, then the release if there is one.
     pairs : Pairs or None
         Where the release names its records.
-    population : StoredCounts or None
     """
 
     subjects: tuple[CountedSubject, ...]
@@ -119,9 +112,6 @@ def count_subjects(run: ResultRun, opened: Opened, encoded: Encoded, vocabularie
 
     Parameters
     ----------
-    run : ResultRun
-    opened : Opened
-    encoded : Encoded
     vocabularies : sequence of Vocabulary
         Of all columns the classes of the table hold.
 

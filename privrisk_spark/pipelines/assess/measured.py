@@ -395,7 +395,6 @@ def subject_of(
     ----------
     run, opened, counted, measured, special, separated, households, log_linear
         As the stages before returned them.
-    subject : CountedSubject
     more : sequence of Measured
         Measures beside those of sets.
     """

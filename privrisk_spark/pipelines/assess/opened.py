@@ -69,8 +69,6 @@ def open_release(
 
     Parameters
     ----------
-    spark : SparkSession
-    policy : Policy
     given : Masked
         How it is named there.
     needed : sequence of str

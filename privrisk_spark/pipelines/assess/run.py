@@ -162,7 +162,6 @@ def open_assessment(
 
     Parameters
     ----------
-    spark : SparkSession
     policy : Policy
         As it is given.
     table : DataFrame or None
@@ -203,7 +202,6 @@ def inspect(spark: SparkSession, policy: Policy, table: DataFrame | None, inspec
 
     Parameters
     ----------
-    spark : SparkSession
     policy : Policy
         With the versions of the lake tables that are read.
     table : DataFrame or None

@@ -23,7 +23,6 @@ def with_ids(release: Release, decisions: DataFrame, place: Location) -> Release
 
     Parameters
     ----------
-    release : Release
     decisions : DataFrame
         Of the vault.
     place : Location
@@ -46,9 +45,6 @@ def open_decisions(
 
     Parameters
     ----------
-    spark : SparkSession
-    policy : Policy
-    run_id : str
     key : str
         Where the policy names the release, for messages.
 

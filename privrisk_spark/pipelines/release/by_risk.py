@@ -181,7 +181,6 @@ class Diagnosed:
 
     Attributes
     ----------
-    guarantee : Guarantee
     linkage : LinkageFacts or None
         The risk after record linkage.
     sections : tuple of Section

@@ -38,8 +38,6 @@ def check_catalog_table(spark: SparkSession, policy: Policy, output: Output) -> 
 
     Parameters
     ----------
-    spark : SparkSession
-    policy : Policy
     output : Output
         Of the policy.
 
@@ -75,8 +73,6 @@ def write_catalog_table(spark: SparkSession, policy: Policy, place: Workplace, m
 
     Parameters
     ----------
-    spark : SparkSession
-    policy : Policy
     place : Workplace
         Held.
     manifest : mapping

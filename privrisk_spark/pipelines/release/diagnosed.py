@@ -65,7 +65,6 @@ def measure_decisions(
         By which it was decided.
     counted : sequence of StoredCounts or SpreadVectors
         The dictionaries as the decisions were made against them.
-    linked : Linked or None
     true : DataFrame or None
         The true dictionary of an estimate as Spark opened it.
     table : DataFrame
@@ -115,7 +114,6 @@ def linkage_facts(
 
     Parameters
     ----------
-    scratch : Scratch
     decided_rows : Batches
         Every record once: ``record_id``, ``q<i>``, ``l<i>``, ``w<i>`` and ``risk``.
     disclosure : Disclosure
@@ -123,7 +121,6 @@ def linkage_facts(
     policy : Policy
         With a linkage.
     hierarchies : mapping of quasi-identifier to Hierarchy
-    linked : Linked
     counted : StoredCounts or SpreadVectors
         The dictionary as the decision was made against it. Where it knows an added attribute it is counted again.
 
@@ -161,14 +158,12 @@ def bound_facts(
 
     Parameters
     ----------
-    scratch : Scratch
     decided : Batches
         Columns of DECIDED; with ``n_rows`` if a row stands for several records.
     encoded : Batches
         The table, resolved: where the estimate is the table itself, its identities.
     disclosure : Disclosure
         That was decided.
-    estimate_counts : StoredCounts or SpreadVectors
     policy : Policy
         Of the kind ``estimated``, with a true dictionary.
     hierarchies : mapping of attribute to Hierarchy
@@ -216,11 +211,8 @@ def sampling_of(opened: Opened, counted: Counted, *, rows: int, policy: Policy) 
 
     Parameters
     ----------
-    opened : Opened
-    counted : Counted
     rows : int
         Of the table.
-    policy : Policy
     """
     from privrisk_spark.planning.trade_off import sample_size
     from privrisk_spark.stages.deciding.sampled import Sampling
@@ -247,10 +239,6 @@ def evidence_of(
     ----------
     decided : Decided
         With a sample.
-    counted : Counted
-    disclosure : Disclosure
-    size : SampleSize
-    policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
     """
     sample = decided.sample

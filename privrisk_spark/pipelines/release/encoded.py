@@ -29,7 +29,6 @@ class Encoded:
     ----------
     rows : Batches
         ENCODED, resolved.
-    facts : InputFacts
     checks : tuple of Check
         Of the input contract.
     files : FilesRead or None
@@ -72,8 +71,6 @@ def encode_table(run: ReleaseRun, opened: Opened, *, blocks: bool) -> Encoded:
 
     Parameters
     ----------
-    run : ReleaseRun
-    opened : Opened
     blocks : bool
         Add what the keyed draws of a record are made from.
 
@@ -153,7 +150,6 @@ def count_dictionaries(run: ReleaseRun, opened: Opened, rows: Batches) -> Counte
 
     Parameters
     ----------
-    run : ReleaseRun
     opened : Opened
         Its plans are chosen.
     rows : Batches

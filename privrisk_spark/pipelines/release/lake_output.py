@@ -51,7 +51,6 @@ def lake_place(policy: Policy, place: Workplace, read: Mapping[str, Table]) -> d
 
     Parameters
     ----------
-    policy : Policy
     place : Workplace
         Where else is written.
     read : mapping of key to Table
@@ -117,7 +116,6 @@ def commit_to_lake(policy: Policy, place: Workplace, manifest: Mapping[str, Any]
 
     Parameters
     ----------
-    policy : Policy
     place : Workplace
         Held.
     manifest : mapping

@@ -29,7 +29,6 @@ class Opened:
 
     Attributes
     ----------
-    sources : Sources
     hierarchies : dict of quasi-identifier to Hierarchy
     axes : tuple of Axis
         Quasi-identifiers as the first dictionary counts them; empty in an inspection.
@@ -55,8 +54,6 @@ def open_run(
 
     Parameters
     ----------
-    spark : SparkSession
-    policy : Policy
     table : DataFrame or None
         Read instead of the policy's table.
     inspection : Inspection, optional

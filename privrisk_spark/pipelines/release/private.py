@@ -115,7 +115,6 @@ class Reserved:
 
     Attributes
     ----------
-    charge : Charge
     digest : str
         Of the mechanism.
     key : bytes
@@ -188,7 +187,6 @@ class Drawing:
 
     Attributes
     ----------
-    recode : Decide
     stated : dict
         What the manifest states of the admitted cells.
     counted_by : str
@@ -229,7 +227,6 @@ class Admitted:
 
     Attributes
     ----------
-    cells : Admissible
     stated : dict
         What the manifest states of them.
     counted_by : str

@@ -64,8 +64,6 @@ def write_vault_report(run: ReleaseRun, report: Report, *, plan: str, snapshot: 
 
     Parameters
     ----------
-    run : ReleaseRun
-    report : Report
     plan : str
         How was counted.
     snapshot : str
@@ -87,12 +85,8 @@ def stage_documents(
 
     Parameters
     ----------
-    run : ReleaseRun
-    opened : Opened
-    record : RunRecord
     public : Report
         The public edition.
-    written : Written
     more : mapping
         What the guarantee allows the manifest to state besides.
 
@@ -210,8 +204,6 @@ def charge_of(policy: Policy, place: Workplace, request: Request) -> Charge:
     ----------
     policy : Policy
         Of kind ``dp``.
-    place : Workplace
-    request : Request
     """
     from privrisk_spark.ledger.charge import Charge
     from privrisk_spark.ledger.ledger import Ledger
@@ -236,8 +228,6 @@ def confirm(
 
     Parameters
     ----------
-    policy : Policy
-    place : Workplace
     manifest : mapping
         Of the release.
     date : date

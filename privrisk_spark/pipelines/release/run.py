@@ -40,7 +40,6 @@ class Outcome:
         Of the release.
     fresh : bool
         False when the run id's release was there already.
-    place : Workplace
     """
 
     manifest: dict[str, Any]
@@ -154,9 +153,6 @@ def refuse_places(
 
     Parameters
     ----------
-    spark : SparkSession
-    policy : Policy
-    place : Workplace
     pinned : Pinned
         The versions of lake tables that are read.
     table : DataFrame or None

@@ -61,7 +61,6 @@ class Decided:
     ----------
     tuples : TupleParts
         What is to be released.
-    facts : DecisionFacts
     members : Batches or None
         MEMBERS, where the policy names persons or sampling weights.
     label_rows : dict of attribute, and "" for tuples, to a fingerprint of how many rows each label must stand in
@@ -91,11 +90,8 @@ def conclude_rows(
 
     Parameters
     ----------
-    run : ReleaseRun
-    opened : Opened
     rows : Batches
         ENCODED, resolved.
-    decide_chunk : Decide
     method : str
         How was decided, for the vault.
     files : int
@@ -214,13 +210,10 @@ def write_release(
 
     Parameters
     ----------
-    run : ReleaseRun
-    opened : Opened
     tuples : TupleParts
         Written for as many files.
     label_rows : dict of attribute, and "" for tuples, to a fingerprint of how many rows each label must stand in
         By the decisions, of the nodes :attr:`Hierarchy.meant`.
-    files : int
     members : Batches or None
         MEMBERS, as :class:`Decided` has them.
     """
@@ -295,7 +288,6 @@ class Histogram:
     nodes : ndarray of int32, shape (n_tuples, k)
     sizes : ndarray of int64, shape (n_tuples,)
         Rows of each.
-    written : Written
     """
 
     nodes: npt.NDArray[np.int32]
@@ -310,8 +302,6 @@ def write_histogram(
 
     Parameters
     ----------
-    run : ReleaseRun
-    opened : Opened
     nodes : ndarray of int32, shape (n_tuples, k)
     sizes : ndarray of int64, shape (n_tuples,)
         Rows of each.

@@ -43,10 +43,6 @@ def inspect_release(
 
     Parameters
     ----------
-    inspection : Inspection
-    spark : SparkSession
-    policy : Policy
-    run_id : str
     date : date
         Business date.
     table : DataFrame or None

@@ -21,7 +21,6 @@ class ByCells(Decision):
 
     Attributes
     ----------
-    policy : Policy
     asked : DiscloseInAll, DisclosePerAttribute or DisclosePerRecord
         Its decision.
     """

@@ -71,7 +71,6 @@ class Decision(Protocol):
         ----------
         asked : str
             The objective in words.
-        measured : DecisionFacts
         method : str
             By which it was decided.
         rule : ChosenRule or None

@@ -22,7 +22,6 @@ class ByListedRules(Decision):
 
     Attributes
     ----------
-    policy : Policy
     asked : ListedRulesDecision
         Its decision.
     """

@@ -24,7 +24,6 @@ class ByRecoding(Decision):
 
     Attributes
     ----------
-    policy : Policy
     asked : KAnonymityGuarantee
         Its guarantee.
     """

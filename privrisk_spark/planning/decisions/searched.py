@@ -28,7 +28,6 @@ class BySearch(Decision):
 
     Attributes
     ----------
-    policy : Policy
     asked : AggregateDecision, GreatestUtilityDecision, LeastPenalizedDecision or LeastRiskDecision
         Its decision.
     """

@@ -29,10 +29,6 @@ _SEQUENCE = 100
 def code_form(column: ColumnProfile) -> str | None:
     """Return why the values of a column look like ids that were given out; None if they do not.
 
-    Parameters
-    ----------
-    column : ColumnProfile
-
     Returns
     -------
     str or None
@@ -56,10 +52,6 @@ def may_be_given_out(column: ColumnProfile) -> bool:
     """Return True if a column may hold ids, though its form does not show it: many texts, or numbers of one pattern.
 
     Whole numbers do if they have four or more digits each, or are spread evenly, with gaps as wide as you like.
-
-    Parameters
-    ----------
-    column : ColumnProfile
     """
     if column.distinct < MANY or column.kind not in ("text", "number"):
         return False

@@ -159,7 +159,6 @@ def most_telling(
 
     Parameters
     ----------
-    columns : sequence of ColumnProfile
     sample : mapping of column to texts
         Of equally many rows; a missing value is a value.
     most : int

@@ -54,10 +54,8 @@ class Draft:
 
     Attributes
     ----------
-    profile : TableProfile
     guesses : tuple of Guess
         In the order of the table.
-    ids : Ids
     proposals : dict of quasi-identifier to Proposal
         In the order of the table.
     kept : dict of column to Kept
@@ -251,13 +249,7 @@ class Draft:
 
 @dataclass(frozen=True, eq=False)
 class Proposed:
-    """What is proposed for a table.
-
-    Attributes
-    ----------
-    told : FirstPolicy
-    draft : Draft
-    """
+    """What is proposed for a table."""
 
     told: FirstPolicy
     draft: Draft
@@ -271,12 +263,7 @@ def _with_article(role: str) -> str:
 
 
 def floor_lines(floors: FloorTable) -> list[str]:
-    """Return what floors would give, as lines of a comment.
-
-    Parameters
-    ----------
-    floors : FloorTable
-    """
+    """Return what floors would give, as lines of a comment."""
     lines = [
         f"Least utility of a row, of {floors.greatest:.4g} bits. {floors.reason}",
         f"As it is, the mean risk is {floors.before:.3g}. {floors.basis}",
@@ -324,7 +311,6 @@ def draft(profile: TableProfile, sample: Sample) -> Draft:
 
     Parameters
     ----------
-    profile : TableProfile
     sample : mapping of column to texts
         Of equally many rows.
     """

@@ -43,7 +43,6 @@ def encoded(policy: Policy, sample: Mapping[str, Sequence[str | None]]) -> tuple
 
     Parameters
     ----------
-    policy : Policy
     sample : mapping of quasi-identifier to texts
         As the table has them; they are tidied as the policy says.
 

@@ -27,7 +27,6 @@ class Proposal:
 
     Attributes
     ----------
-    column : str
     form : str
         See :data:`Form`.
     rule : mapping
@@ -40,7 +39,6 @@ class Proposal:
         Whether the hierarchy or the role may well be another.
     read : mapping
         How values are tidied; empty if they need not be.
-    read_reason : str
     paths : tuple of tuple of str
         Of ``groups``: each value with its groups, finest first.
     suppress_unknown : bool
@@ -64,10 +62,6 @@ def thinner(proposal: Proposal) -> Proposal | None:
 
     Of dates the quarter goes first, then the month, then the decade; of masks the coarsest level; of groups the
     finest, then the coarsest; of intervals and ordinals the finest. A decade that stays is kept where a year would go.
-
-    Parameters
-    ----------
-    proposal : Proposal
     """
     if proposal.height < (4 if proposal.form == "mask" else 3):
         return None
@@ -108,7 +102,6 @@ def propose(column: ColumnProfile, guess: Guess) -> Proposal:
 
     Parameters
     ----------
-    column : ColumnProfile
     guess : Guess
         Of the same column.
     """
@@ -133,7 +126,6 @@ def tidied_values(values: Sequence[str], read: Mapping[str, Any]) -> list[str]:
 
     Parameters
     ----------
-    values : sequence of str
     read : mapping
         A policy's ``read``.
     """
@@ -160,13 +152,7 @@ def tidied_rows(values: Sequence[str | None], read: Mapping[str, Any]) -> list[s
 
 
 def read_as(value: str, asked: Reading) -> str | None:
-    """Return a text as a reading leaves it; None for a missing one.
-
-    Parameters
-    ----------
-    value : str
-    asked : Reading
-    """
+    """Return a text as a reading leaves it; None for a missing one."""
     text = value.strip(BLANKS) if asked.trim else value
     text = {"upper": text.upper(), "lower": text.lower(), None: text}[asked.case]
     if text in asked.null_if:

@@ -78,7 +78,6 @@ def matches(pattern: str, value: str) -> bool:
     ----------
     pattern : str
         Of :data:`IDENTIFYING` or :data:`CODED`.
-    value : str
     """
     if pattern in _NUMBERS:
         return _has_check_digits(pattern, value)
@@ -90,10 +89,6 @@ def shape_of(value: str) -> str:
 
     ``DE-53113`` is ``AA-99999``, ``Anna Maria`` is ``Aa+ Aa+``; signs that are no letters stay, but for those that are
     no ASCII, which are ``?``.
-
-    Parameters
-    ----------
-    value : str
     """
     classes = "".join(_class_of(letter) for letter in value[:_LONGEST_SHAPE])
     return re.sub(r"(a)\1{2,}|([A9])\2{11,}", lambda run: (run[1] or run[2]) + "+", classes)

@@ -77,7 +77,6 @@ class Guess:
 
     Attributes
     ----------
-    column : str
     role : str
         See :data:`Role`.
     concept : str
@@ -109,7 +108,6 @@ class Ids:
 
     Attributes
     ----------
-    record, entity : str or None
     reason : str
         A sentence without its full stop.
     unsure : bool
@@ -123,12 +121,7 @@ class Ids:
 
 
 def guess_roles(profile: TableProfile) -> tuple[Guess, ...]:
-    """Guess the role of every column, in the order of the table.
-
-    Parameters
-    ----------
-    profile : TableProfile
-    """
+    """Guess the role of every column, in the order of the table."""
     first, second = [*(column.name for column in profile.columns[:2]), "", ""][:2]
     index = first if first == "_c0" and second != "_c1" else None  # every column of a file without a header is named so
     return tuple(
@@ -140,12 +133,7 @@ def guess_roles(profile: TableProfile) -> tuple[Guess, ...]:
 
 
 def may_name_individuals(guesses: Sequence[Guess]) -> list[str]:
-    """Return the columns that may be ids of individuals by an unknown name: all whose role is not sure, and ids.
-
-    Parameters
-    ----------
-    guesses : sequence of Guess
-    """
+    """Return the columns that may be ids of individuals by an unknown name: all whose role is not sure, and ids."""
     return [one.column for one in guesses if one.concept != "free_text" and (one.role == "identifier" or one.unsure)]
 
 
@@ -155,11 +143,6 @@ def may_be_ids(guesses: Sequence[Guess], profile: TableProfile) -> set[str]:
     They are identifiers that repeat, as they may be the missing `entity_id`, and quasi-identifiers of many texts or of
     numbers that may be given out. An identifier with a different value in every row is dropped whatever it is. Neither
     a measurement, a date nor a column of few values is an id.
-
-    Parameters
-    ----------
-    guesses : sequence of Guess
-    profile : TableProfile
     """
     found = set[str]()
     for one in guesses:
@@ -172,12 +155,7 @@ def may_be_ids(guesses: Sequence[Guess], profile: TableProfile) -> set[str]:
 
 
 def released_as_they_are(guesses: Sequence[Guess]) -> list[str]:
-    """Return the columns that a release would hold as they are, by names that are sure: these may be wrong, too.
-
-    Parameters
-    ----------
-    guesses : sequence of Guess
-    """
+    """Return the columns that a release would hold as they are, by names that are sure: these may be wrong, too."""
     return [one.column for one in guesses if one.role in ("sensitive", "insensitive") and one.kept]
 
 
@@ -378,13 +356,7 @@ _NAMES_A_PERSON = ("person_id", "national_id", "medical_record", "account", "car
 
 
 def person_candidates(guesses: Sequence[Guess], profile: TableProfile) -> list[str]:
-    """Columns that may name a person who has several rows: few, for each is counted exactly.
-
-    Parameters
-    ----------
-    guesses : sequence of Guess
-    profile : TableProfile
-    """
+    """Columns that may name a person who has several rows: few, for each is counted exactly."""
     return [guess.column for guess in _persons(guesses) if guess.column not in profile.keys][:3]
 
 
@@ -398,7 +370,6 @@ def guess_ids(guesses: Sequence[Guess], profile: TableProfile) -> Ids:
 
     Parameters
     ----------
-    guesses : sequence of Guess
     profile : TableProfile
         With the columns of :func:`person_candidates` counted.
     """

@@ -74,12 +74,7 @@ _CHAPTERS = (
 
 
 def icd10_path(value: str) -> tuple[str, ...] | None:
-    """Return category and chapter of an ICD-10 code, such as ``I21.4, category I21, I00-I99``; None if it is none.
-
-    Parameters
-    ----------
-    value : str
-    """
+    """Return category and chapter of an ICD-10 code, such as ``I21.4, category I21, I00-I99``; None if it is none."""
     category = value.upper()[:3]
     if not re.fullmatch(r"[A-Z][0-9][0-9A-B]", category):
         return None
@@ -88,12 +83,7 @@ def icd10_path(value: str) -> tuple[str, ...] | None:
 
 
 def atc_path(value: str) -> tuple[str, ...] | None:
-    """Return the levels of an ATC code (WHO): substance, subgroups, main group; None if it is none.
-
-    Parameters
-    ----------
-    value : str
-    """
+    """Return the levels of an ATC code (WHO): substance, subgroups, main group; None if it is none."""
     if not re.fullmatch(r"[A-Z][0-9]{2}[A-Z]{2}[0-9]{2}", value):
         return None
     return (value, *(f"{value[:size]}{'*' * (7 - size)}" for size in (5, 4, 3, 1)))

@@ -93,7 +93,6 @@ def reading(column: ColumnProfile, concept: str) -> tuple[dict[str, Any], str]:
 
     Parameters
     ----------
-    column : ColumnProfile
     concept : str
         What the column is about.
 

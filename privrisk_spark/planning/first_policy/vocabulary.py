@@ -78,23 +78,13 @@ class Named:
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words of a name, each normalized: ``BirthDate``, ``birth_date`` and ``birth-date`` have two.
-
-    Parameters
-    ----------
-    name : str
-    """
+    """Return the words of a name, each normalized: ``BirthDate``, ``birth_date`` and ``birth-date`` have two."""
     apart = re.sub(r"(?<=[a-zß-ÿ0-9])(?=[A-ZÀ-Þ])", " ", name)
     return [word for part in re.split(r"[\W_]+", apart) if (word := normalized(part))]
 
 
 def normalized(text: str) -> str:
-    """Return a text in small letters, without accents and signs; ä is a and ß is ss.
-
-    Parameters
-    ----------
-    text : str
-    """
+    """Return a text in small letters, without accents and signs; ä is a and ß is ss."""
     plain = unicodedata.normalize("NFKD", text.casefold())
     return "".join(letter for letter in plain if letter.isascii() and letter.isalnum())
 
@@ -138,12 +128,7 @@ _ENDINGS = ("id", "kennung", "kennzahl", "nr", "number", "nummer", "numero", "sc
 
 
 def names_an_id(name: str) -> bool:
-    """Return whether a column's name ends as names of ids do: ``Befundnr``, ``visit_id``.
-
-    Parameters
-    ----------
-    name : str
-    """
+    """Return whether a column's name ends as names of ids do: ``Befundnr``, ``visit_id``."""
     words = words_of(name)
     return bool(words) and (words[-1] in read_vocabulary().ids or words[-1].endswith(_ENDINGS))
 

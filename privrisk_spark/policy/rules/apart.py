@@ -14,7 +14,6 @@ def impossible_apart(policy: Policy, key: str) -> Iterable[Fault]:
 
     Parameters
     ----------
-    policy : Policy
     key : str
         Which names the store.
     """

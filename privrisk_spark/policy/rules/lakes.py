@@ -24,7 +24,6 @@ def find_table_faults(key: str, table: Table) -> Iterable[Fault]:
     ----------
     key : str
         Of the policy.
-    table : Table
     """
     if (table.path is None) == (table.catalog is None):
         got = "none of them" if table.path is None else "both"
@@ -63,7 +62,6 @@ def impossible_lake(policy: Policy, output: Output) -> Iterable[Fault]:
 
     Parameters
     ----------
-    policy : Policy
     output : Output
         Of the policy.
     """

@@ -15,7 +15,6 @@ def impossible_partitions(policy: Policy, output: Output) -> Iterable[Fault]:
 
     Parameters
     ----------
-    policy : Policy
     output : Output
         Of the policy.
     """

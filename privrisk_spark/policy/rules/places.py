@@ -17,10 +17,6 @@ from privrisk_spark.storage.locations import Location, is_remote, locate
 def dictionary_tables(policy: Policy) -> list[tuple[str, DictionaryTable]]:
     """Return every external dictionary of the policy, with its key.
 
-    Parameters
-    ----------
-    policy : Policy
-
     Returns
     -------
     list of (str, DictionaryTable)
@@ -33,12 +29,7 @@ def dictionary_tables(policy: Policy) -> list[tuple[str, DictionaryTable]]:
 
 
 def impossible_scratch(policy: Policy) -> Iterable[Fault]:
-    """Yield the faults of ``run.scratch``.
-
-    Parameters
-    ----------
-    policy : Policy
-    """
+    """Yield the faults of ``run.scratch``."""
     scratch = policy.run.scratch
     if scratch is None:
         return
@@ -72,12 +63,7 @@ def impossible_scratch(policy: Policy) -> Iterable[Fault]:
 
 
 def impossible_sources(policy: Policy) -> Iterable[Fault]:
-    """Yield the faults of tables that are read.
-
-    Parameters
-    ----------
-    policy : Policy
-    """
+    """Yield the faults of tables that are read."""
     for key, table in dictionary_tables(policy):
         for name, entry in table.columns.items():
             if isinstance(entry, DictionaryColumn) and entry.age_in is not None and entry.level is None:
@@ -94,12 +80,7 @@ def _find_sources(policy: Policy) -> list[tuple[str, Table]]:
 
 
 def impossible_targets(policy: Policy) -> Iterable[Fault]:
-    """Yield the faults of places that are written to, and of those that are not apart.
-
-    Parameters
-    ----------
-    policy : Policy
-    """
+    """Yield the faults of places that are written to, and of those that are not apart."""
     output = policy.output
     targets: dict[str, Location] = {}
     places = {} if output is None else {**output.published, "output.vault": output.vault}

@@ -42,7 +42,6 @@ def impossible(policy: Policy, *, releasing: bool = True, partial: bool = False)
 
     Parameters
     ----------
-    policy : Policy
     releasing : bool
         Demand what a release needs.
     partial : bool

@@ -72,7 +72,6 @@ def dp_guarantee(plan: Calibrated, bound_by: Accounting = "basic") -> Guarantee:
 
     Parameters
     ----------
-    plan : Calibrated
     bound_by : {'basic', 'pld'}
         What the cap of its lineage binds on; the guarantee of the release itself is the same.
     """

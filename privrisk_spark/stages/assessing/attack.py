@@ -102,7 +102,6 @@ class AttackTable:
         Ascending.
     assessment : Assessment
         Of each.
-    loss : float
     """
 
     sizes: LongArray

@@ -25,7 +25,6 @@ def tallying(
 
     Parameters
     ----------
-    asked : ClassMeasures
     population : PeopleOf or None
         How many a class has in the population.
 

@@ -106,7 +106,6 @@ def table_rows(
     hierarchies : mapping of attribute to Hierarchy
     sensitive : mapping of column ``r<i>`` to ValueCodes
         In the order of the layout.
-    layout : Layout
     more : sequence of str
         Columns to carry.
     """
@@ -216,8 +215,6 @@ def count_rows(rows: Batches, layout: Layout, buckets: int, directory: PartDirec
         Of :attr:`Layout.schema`, with other columns or not.
     layout : Layout
         Of the columns that are counted.
-    buckets : int
-    directory : PartDirectory
     """
     names, k = layout.names, len(layout.radices)
 
@@ -250,7 +247,6 @@ def bucket_of(nodes: Sequence[LongArray], buckets: int) -> LongArray:
     Parameters
     ----------
     nodes : sequence of ndarrays of int64, shape (n,)
-    buckets : int
     """
     number = fingerprint.of_rows([fingerprint.of_integers(node) for node in nodes], len(nodes[0]))
     return (number % np.uint64(buckets)).astype(np.int64)
@@ -281,11 +277,8 @@ def read_bucket(directory: PartDirectory, names: Iterable[str], bucket: int, lay
 
     Parameters
     ----------
-    directory : PartDirectory
     names : iterable of str
         Parts of :func:`count_rows`.
-    bucket : int
-    layout : Layout
     """
     return classes_of(read_slices(directory, names, bucket), layout)
 
@@ -376,10 +369,8 @@ def each_bucket(
 
     Parameters
     ----------
-    scratch : Scratch
     directory, names, layout
         As :func:`read_bucket` takes them.
-    buckets : int
     measured : callable
         Returns a table to keep of a bucket's classes, or None, and facts.
     target : PartDirectory or None

@@ -31,17 +31,14 @@ def collect_predictions(
 
     Parameters
     ----------
-    scratch : Scratch
     directory, names, layout
         As :func:`privrisk_spark.stages.assessing.classes.read_bucket` takes them, of all quasi-identifiers.
-    buckets : int
     positions : sequence of int
         Quasi-identifiers to predict from.
     label : int
         Which of the held columns is to be predicted.
     rows : int
         Of the subject.
-    asked : Classifiers
     of : mapping
         Parameters of the measures.
     """
@@ -65,7 +62,6 @@ def predictions(
     ----------
     codes : ndarray of int32, shape (n, k)
     labels : ndarray of int32, shape (n,)
-    asked : Classifiers
     of : mapping
         Parameters of the measures.
     numbers : ndarray of float64, shape (n, c), optional

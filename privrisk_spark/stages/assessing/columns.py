@@ -28,7 +28,6 @@ class KeptSet:
 
     Attributes
     ----------
-    directory : PartDirectory
     parts : tuple of str
         Tables of classes in it.
     k : int
@@ -61,11 +60,6 @@ def collect_separation(scratch: Scratch, kept: Sequence[KeptSet]) -> list[Separa
 
     What is suppressed whole and in no class is left out. A task hands over a row for each value of a column it has
     seen and each size of a class, so that the driver holds no more than hierarchies have nodes, times the parts.
-
-    Parameters
-    ----------
-    scratch : Scratch
-    kept : sequence of KeptSet
 
     Returns
     -------

@@ -45,12 +45,10 @@ class CompatibleClasses:
 
     Attributes
     ----------
-    directory : PartDirectory
     names : tuple of str
         Parts there.
     k : int
         Attributes.
-    weighted : bool
     """
 
     directory: PartDirectory
@@ -79,12 +77,9 @@ def collect_compatible(
 
     Parameters
     ----------
-    scratch : Scratch
     directory, names, layout
         As :func:`privrisk_spark.stages.assessing.classes.read_bucket` takes them; with persons only where none of the
         suppressed is compatible with all.
-    buckets : int
-    overlap : Overlap
     most : int
         Classes held at most, and pairs of class and person.
     target : PartDirectory

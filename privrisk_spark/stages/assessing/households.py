@@ -33,7 +33,6 @@ def with_household(rows: Batches, column: str) -> Batches:
 
     Parameters
     ----------
-    rows : Batches
     column : str
         Its name among the rows.
     """
@@ -51,7 +50,6 @@ def collect_households(scratch: Scratch, beside: Batches, rows: int, *, store: s
 
     Parameters
     ----------
-    scratch : Scratch
     beside : Batches
         ``record_id``, which holds the household, beside what is kept of each record's class. A record without a
         household is one of its own; one that is suppressed whole, and in no class, has no risk.

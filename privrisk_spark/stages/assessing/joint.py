@@ -35,10 +35,8 @@ def collect_joint_diversity(
 
     Parameters
     ----------
-    scratch : Scratch
     directory, names, layout
         As :func:`privrisk_spark.stages.assessing.classes.read_bucket` takes them.
-    buckets : int
     sensitive : sequence of Sensitive
         The first of the columns the layout holds; at least two.
     apart : bool

@@ -25,7 +25,6 @@ def collect_log_linear(
 
     Parameters
     ----------
-    scratch : Scratch
     kept : sequence of KeptSet
         Whose classes a task can hold, and do not overlap.
     fraction : float

@@ -59,7 +59,6 @@ def collect_matched(
 
     Parameters
     ----------
-    scratch : Scratch
     table : Batches
         Record id, ``n<i>``, the numbers' columns, and ``entity`` and ``sample_weight`` where the layout has them.
     release : Batches

@@ -46,7 +46,6 @@ class Suppressed:
 
     Attributes
     ----------
-    records : int
     counted : {"class", "apart", "compatible"}
         As a class like any, in no class, or compatible with all.
     """

@@ -29,7 +29,6 @@ def collect_numeric_utility(
 
     Parameters
     ----------
-    scratch : Scratch
     matched : Matched
         With the numbers ``x<j>`` and ``y<j>`` of the j-th column.
     columns : sequence of str

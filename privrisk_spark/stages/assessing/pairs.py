@@ -40,7 +40,6 @@ def collect_entropy_loss(
 
     Parameters
     ----------
-    matched : Matched
     hierarchies : mapping of attribute to Hierarchy
     of : mapping
         Parameters of the measures.
@@ -120,11 +119,9 @@ def collect_concealment(
 
     Parameters
     ----------
-    matched : Matched
     rows : int
         Records of the table.
     hierarchies : sequence of k Hierarchy
-    of : mapping
 
     Raises
     ------
@@ -187,14 +184,12 @@ def collect_intervals(
 
     Parameters
     ----------
-    scratch : Scratch
     matched : Matched
         With the numbers ``x<j>`` and ``y<j>`` of the j-th column.
     table : Batches
         Records of the table.
     asked : mapping of column to (Interval, str)
         What is asked, and the column of ``table`` that holds the originals, as doubles.
-    of : mapping
     """
     for j, (name, (interval, original)) in enumerate(asked.items()):
         ranks = collect_ranks_of(scratch, matched.rows, f"y{j}", store=f"ranks-{j}")

@@ -102,8 +102,6 @@ def collect_ranks_of(scratch: Scratch, rows: Batches, name: str, *, store: str) 
 
     Parameters
     ----------
-    scratch : Scratch
-    rows : Batches
     name : str
         A column of doubles, NaN for a missing value.
     store : str
@@ -169,8 +167,6 @@ def collect_rank_disclosure(
 
     Parameters
     ----------
-    scratch : Scratch
-    rows : Batches
     original, masked : str
         Columns of doubles, NaN for a missing value.
     ranks : StoredRanks

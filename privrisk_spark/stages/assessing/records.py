@@ -40,7 +40,6 @@ class KeptClasses:
 
     Attributes
     ----------
-    directory : PartDirectory
     names : tuple of str
         Parts there.
     schema : StructType
@@ -77,10 +76,8 @@ def beside_classes(spark: SparkSession, rows: Batches, classes: KeptClasses, *, 
 
     Parameters
     ----------
-    spark : SparkSession
     rows : Batches
         ``record_id``, ``n<i>``; every row's class is among the classes.
-    classes : KeptClasses
     most : int
         Classes up to which every task holds all of them; more are joined by Spark, to the same rows.
     """
@@ -122,7 +119,6 @@ def of_records(
         Records of the subject beside their classes (:func:`beside_classes`).
     record_id : str
         Name of the id in what is returned; ``record_id`` where another column has that name.
-    attack : AttackTable or None
     fraction : float or None
         Share of the population in the table, by which groups were scaled.
     """

@@ -49,10 +49,8 @@ class Vocabulary:
 
     Attributes
     ----------
-    name : str
     codes : ValueCodes
         A missing value has none.
-    count : int
     ordered : bool
         Whether the column holds numbers or dates.
     """
@@ -92,9 +90,6 @@ def collect_vocabularies(
 
     Parameters
     ----------
-    policy : Policy
-    table : DataFrame
-    release : Release or None
     given : bool
         Whether the caller gave the table instead of the policy's.
     names : sequence of str, optional
@@ -195,11 +190,8 @@ class Release:
 
     Attributes
     ----------
-    frame : DataFrame
-    source : Table
     given : MaskedTable
         Columns and record id.
-    title : str
     manifest : mapping or None
         Of one that was published here.
     """
@@ -220,7 +212,6 @@ def collect_strangers(release: Release, hierarchies: Mapping[str, Hierarchy], *,
 
     Parameters
     ----------
-    release : Release
     hierarchies : mapping of attribute to Hierarchy
     key : str
         Where the policy names it, for messages.
@@ -254,7 +245,6 @@ def open_released_rows(
 
     Parameters
     ----------
-    release : Release
     hierarchies : mapping of attribute to Hierarchy
     vocabularies : sequence of Vocabulary
         Of the columns the layout holds.

@@ -24,7 +24,6 @@ class Sought:
 
     Attributes
     ----------
-    directory : PartDirectory
     parts : tuple of str
         Tables of classes in it.
     columns : tuple of k str

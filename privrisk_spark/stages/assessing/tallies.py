@@ -47,7 +47,6 @@ class Sensitive:
 
     Attributes
     ----------
-    name : str
     distance : {"equal", "ordered", "hierarchical"}
     ancestor : ndarray of int32, shape (values, H + 1), or None
         Of the hierarchical distance.
@@ -124,7 +123,6 @@ class ClassMeasures:
     Attributes
     ----------
     hierarchies : tuple of k Hierarchy
-    k, worst : int
     thresholds : tuple of float
         Risks whose share of records above is told.
     bounds : mapping of measure to float
@@ -171,20 +169,13 @@ class Tallies:
         Rows, those of them that are suppressed whole and left out, and persons of the others' classes added up.
     compatible : PopulationHistogram or None
         Of class sizes and the rows they are compatible with, where a missing value may be any.
-    population : PopulationHistogram or None
     mapped : ClassTally or None
         k-map, with the worst classes; 0 of a class that the population lacks.
-    weights : WeightTally or None
-    individual : IndividualRiskTally or None
     attribute : tuple of mapping of measure to ClassTally
         Of each sensitive attribute.
     log_ratios : tuple of float
         Greatest ``|ln(q/p)|`` over the values a class holds, of each sensitive attribute; 0 of no class.
-    spread : SizeTally
-    label : ClassificationTally or None
     cells : mapping of measure to CellTally
-    penalty : CellTally or None
-    divergence : DivergenceTally or None
     """
 
     sizes: SizeHistogram
@@ -216,8 +207,6 @@ class Tallies:
 
         Parameters
         ----------
-        classes : Classes
-        asked : ClassMeasures
         population : ndarray of int64, shape (m,), optional
             People of the population in each class.
         """

@@ -44,8 +44,6 @@ def collect_moments(
 
     Parameters
     ----------
-    scratch : Scratch
-    rows : Batches
     columns : mapping of name to str
         Column of doubles in the rows; what is not finite is not known.
     of : mapping
@@ -101,7 +99,6 @@ def collect_value_classes(
 
     Parameters
     ----------
-    frame : DataFrame
     columns : sequence of str
         Quasi-identifiers; missing values are equal to each other, and rows without any value are in no class.
     of : mapping
@@ -155,14 +152,12 @@ def collect_value_predictions(
 
     Parameters
     ----------
-    frame : DataFrame
     numbers : sequence of str
         Columns of doubles; what is not finite is missing.
     categories : sequence of str
         Columns of which each value is a category; a missing one is a category of its own.
     label : str
         Column that is predicted; rows without it are left out.
-    asked : Classifiers
     of : mapping
         Parameters of the measures.
 

@@ -59,7 +59,6 @@ def count_vectors(rows: Batches, alphabets: Mapping[str, Alphabet], directory: P
         Columns of codes; missing and unknown values may be unresolved. A row stands for ``people`` persons if it has
         the column.
     alphabets : mapping of column to Alphabet
-    directory : PartDirectory
     """
     ranks = {name: alphabet.ranks() for name, alphabet in alphabets.items()}
     weighted = schemas.PEOPLE in rows.schema.fieldNames()
@@ -163,11 +162,9 @@ def collect_counts(
 
     Parameters
     ----------
-    scratch : Scratch
     rows : Batches
         The dictionary as codes (:func:`privrisk_spark.tables.encode.dictionary_rows`): the table, resolved,
         where that is the dictionary.
-    policy, hierarchies, one
     choice : PlanChoice
         Of :func:`privrisk_spark.planning.counting.plan_of`.
 

@@ -37,7 +37,6 @@ class SpreadLookup:
 
     Attributes
     ----------
-    spread : SpreadVectors
     space : CellSpace
         Its cells.
     disclosure : Disclosure
@@ -134,7 +133,6 @@ class AskedCounts:
         The records, with ``chunk``.
     answers : DataFrame
         ``chunk``, ``c<j>``, ``n_rows``: ``ρ`` of every cell a chunk asks for, 0 where none was counted.
-    space : CellSpace
     dictionary_rows : int
         ``N``: rows of the dictionary, or its distinct entities where those are counted.
     """

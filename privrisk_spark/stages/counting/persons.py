@@ -37,7 +37,6 @@ def collect_persons(
 
     Parameters
     ----------
-    scratch : Scratch
     rows : Batches
         ``t<i>`` dictionary codes of the attributes the dictionary has, resolved; ``entity``.
     axes : sequence of k Axis

@@ -155,7 +155,6 @@ def count_cells(
     ----------
     vectors : DataFrame
         VECTORS of the dictionary: ``t<i>`` for each attribute it has; ``n_rows``, or ``entity``.
-    space : CellSpace
     entities : bool
         Count distinct entities instead of rows.
     needed : DataFrame, optional
@@ -313,9 +312,6 @@ def collect_frequent_cells(
 
     Parameters
     ----------
-    scratch : Scratch
-    spread : SpreadVectors
-    space : CellSpace
     least : int
         ``t``, at least 1.
 

@@ -91,12 +91,8 @@ def deciding(
 
     Parameters
     ----------
-    disclosure : Disclosure
-    search : Search
-    attacker : StoredAttacker
     k : int
         Number of quasi-identifiers.
-    weights : WeightColumns
     """
     name = uuid4().hex
 
@@ -133,8 +129,6 @@ def decided(rows: Batches, decide_chunk: Decide, *, k: int, gaps: bool = False) 
     ----------
     rows : Batches
         ENCODED, or distinct records.
-    decide_chunk : callable
-    k : int
     gaps : bool
         Whether decisions come with the gap that is left, as those of searches of single records do.
     """
@@ -158,7 +152,6 @@ class Conclusion:
         Name of the id column in the vault; :data:`schemas.RECORD_ID` instead if another column there has it.
     attributes : tuple of k str
     roots, heights : tuple of k int
-    method : str
     files : int
         Files of the release.
     named : tuple of k ndarrays of int32, shape (n_nodes_i,)
@@ -338,8 +331,6 @@ def collect_unreachable(rows: Batches, disclosure: Disclosure, decision: Decisio
     ----------
     rows : Batches
         ENCODED, resolved.
-    disclosure : Disclosure
-    decision : Decision
     k : int
         Number of quasi-identifiers.
 

@@ -94,13 +94,7 @@ def _refuse_more(columns: Sequence[LongArray], asked: int, attributes: Sequence[
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """How a chunk is read.
-
-    Attributes
-    ----------
-    k : int
-    weights : WeightColumns
-    """
+    """How a chunk is read."""
 
     k: int
     weights: WeightColumns

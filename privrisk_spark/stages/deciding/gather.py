@@ -46,13 +46,10 @@ def collect_decisions(
 
     Parameters
     ----------
-    scratch : Scratch
     encoded : Batches
         The table, resolved.
-    disclosure : Disclosure
     procedure : Search, Rule or Recoding
         Which decides.
-    policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
     counted : sequence of StoredCounts or CountLookup
         Every dictionary of the policy.

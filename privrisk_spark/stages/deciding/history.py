@@ -43,7 +43,6 @@ def write_history(
 
     Parameters
     ----------
-    scratch : Scratch
     encoded : Batches
         ENCODED, resolved; ids are unique.
     earlier : sequence of EarlierRelease
@@ -190,14 +189,7 @@ def remembered_part(table: pa.Table, levels: LevelArray, paths: Sequence[LongArr
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How the risk of what is out is found.
-
-    Attributes
-    ----------
-    disclosure : Disclosure
-    attacker : StoredAttacker
-    weights : WeightColumns
-    """
+    """How the risk of what is out is found."""
 
     disclosure: Disclosure
     attacker: StoredAttacker
@@ -226,13 +218,11 @@ def write_disclosed_risk(
 
     Parameters
     ----------
-    scratch : Scratch
     encoded : Batches
         ENCODED, resolved; ids are unique.
     earlier : sequence of EarlierRelease
         At least one.
     hierarchies : mapping of quasi-identifier to Hierarchy
-    evaluation : Evaluation
 
     Returns
     -------

@@ -30,10 +30,8 @@ def refuse_no_order(encoded: Batches, released: str, column: str) -> None:
 
     Parameters
     ----------
-    encoded : Batches
     released : str
         Its column ``r<j>``.
-    column : str
 
     Raises
     ------
@@ -51,7 +49,6 @@ def collect_values(
 
     Parameters
     ----------
-    encoded : Batches
     names : sequence of str
         Columns of codes.
     released : str
@@ -92,7 +89,6 @@ def collect_persons(encoded: Batches, names: Sequence[str], keys: Keys, *, most:
 
     Parameters
     ----------
-    encoded : Batches
     names : sequence of str
         Columns of codes.
     keys : ndarray of texts, shape (m,)

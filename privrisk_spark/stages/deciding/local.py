@@ -35,7 +35,6 @@ class ByDepth:
 
     Attributes
     ----------
-    measured : Measured
     also : tuple of Condition
         What every class must meet beside ``k`` rows.
     missing : tuple of k ndarrays of int8, shape (m,)

@@ -65,7 +65,6 @@ def with_levels(rows: Batches, cuts: FirstCuts, *, tasks: int) -> Batches:
 
     Parameters
     ----------
-    rows : Batches
     cuts : FirstCuts
         Done.
     tasks : int
@@ -132,10 +131,8 @@ def collect_partition(
 
     Parameters
     ----------
-    scratch : Scratch
     encoded : Batches
         The table, resolved.
-    disclosure : Disclosure
     leaves : sequence of ndarrays of int64, shape (n_nodes_i,)
         Leaves below each node of each attribute.
     k : int

@@ -56,10 +56,8 @@ def collect_recoding(inputs: RuleInputs, encoded: Batches, rule: Recoding) -> tu
 
     Parameters
     ----------
-    inputs : RuleInputs
     encoded : Batches
         The table, resolved.
-    rule : Recoding
 
     Returns
     -------

@@ -80,11 +80,8 @@ class RuleInputs:
 
     Attributes
     ----------
-    scratch : Scratch
-    disclosure : Disclosure
     counted : tuple of StoredCounts or CountLookup
         Every dictionary of the policy.
-    policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
     rows : int or None
         Of the table, where they are known.
@@ -109,7 +106,6 @@ class Meeting:
 
     Attributes
     ----------
-    reader : Reader
     encoded : Batches
         The rows, with ``x<i>`` where their levels depend on more than the record.
     records : Batches
@@ -132,8 +128,6 @@ class Meeting:
 
         Parameters
         ----------
-        inputs : RuleInputs
-        encoded : Batches
         ask : callable
             Which cells will be looked up, where not all are counted.
         costly : bool
@@ -189,7 +183,6 @@ class Meeting:
 
         Parameters
         ----------
-        evaluate : callable
         gaps : bool
             Whether decisions come with a gap.
         """
@@ -234,10 +227,8 @@ def collect_rule(inputs: RuleInputs, encoded: Batches, rule: Rule) -> tuple[Batc
 
     Parameters
     ----------
-    inputs : RuleInputs
     encoded : Batches
         The table, resolved.
-    rule : Rule
 
     Returns
     -------

@@ -66,8 +66,6 @@ def sampled_facts(
 
     Parameters
     ----------
-    decided : Decided
-    sampling : Sampling
     named : sequence of k ndarrays of int32, shape (n_nodes_i,)
         The node that stands for each in a release; empty: each for itself.
     k : int
@@ -202,11 +200,8 @@ def trade_off(
 
     Parameters
     ----------
-    sample : Sample
-    disclosure : Disclosure
     attacker : Attacker
         With counts that are dense or sorted.
-    weights : WeightColumns
     size : SampleSize
         The first so many records are evaluated, at least one, at the levels it keeps.
     own : bool

@@ -66,9 +66,6 @@ def broken(
 
     Parameters
     ----------
-    problem : Problem
-    asked : KAnonymityGuarantee
-    given : FittedScheme or FittedPartition
     conditions : sequence of Condition
         Those of every class, k first.
     classes : NodeClasses

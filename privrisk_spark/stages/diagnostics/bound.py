@@ -148,7 +148,6 @@ def measure_bound(
     hierarchies : mapping of attribute to Hierarchy
     estimate, true : DataFrame
         The two dictionaries with their ids, as :func:`privrisk_spark.tables.encode.identities` encodes them.
-    estimate_counts, true_counts : StoredCounts
     """
     k = len(hierarchies)
     order = measure_dictionary_order(estimate, true, hierarchies)

@@ -34,7 +34,6 @@ class CrossingFacts:
     ----------
     trade_off : float
         The policy's ``λ``.
-    rows : int
     passed : int
         Records whose crossing ``λ`` has reached.
     never : int
@@ -119,15 +118,11 @@ def collect_crossings(
 
     Parameters
     ----------
-    scratch : Scratch
     encoded : Batches
         The table, resolved.
-    disclosure : Disclosure
     objective : GreatestAggregate
         That was decided by.
-    policy : Policy
     attributes : sequence of k str
-    counted : sequence of StoredCounts or SpreadVectors
 
     Returns
     -------

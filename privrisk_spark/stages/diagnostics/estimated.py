@@ -54,7 +54,6 @@ class DictionaryOrder:
 
     Attributes
     ----------
-    estimate_rows, true_rows : int
     estimate_null_ids, true_null_ids : int
         Rows without an id.
     estimate_duplicate_ids, true_duplicate_ids : int
@@ -200,7 +199,6 @@ def measure_containment(records: Batches, counts: StoredCounts, *, k: int) -> Co
         Holds ``q<i>``, and ``n_rows`` if a row stands for several records.
     counts : StoredCounts
         Of ``θ̂``.
-    k : int
     """
     code_depth = [axis.code_depth for axis in counts.axes]
 
@@ -236,7 +234,6 @@ def gaps(
 
     Parameters
     ----------
-    order : DictionaryOrder
     containment : Containment
         Of the records in ``θ̂``.
     model : {"I", "II", "III"}
@@ -268,7 +265,6 @@ class Tightness:
 
     Attributes
     ----------
-    rows : int
     estimated, true : Summary
         ``ℓ(δ(x), θ̂)`` and ``ℓ(δ(x), θ)`` over the records; the means are ``R(δ, θ̂)`` and ``R(δ, θ)``.
     ratio : float
@@ -304,8 +300,6 @@ def measure_tightness(
         That was decided.
     counts : StoredCounts
         Of ``θ``.
-    k : int
-    weights : WeightColumns
     """
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

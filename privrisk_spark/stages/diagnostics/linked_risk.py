@@ -81,7 +81,6 @@ def decided_records(
         Holds ``decisions``, as :class:`privrisk_spark.stages.deciding.decide.Conclusion` writes them.
     encoded : Batches
         The table, resolved.
-    policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
 
     Returns
@@ -119,11 +118,9 @@ def collect_linkage(
         Every record once: ``record_id``, ``q<i>``, ``l<i>``, ``w<i>`` and ``risk``.
     disclosure : Disclosure
         That was decided.
-    larger : Policy
     one : OneDictionary
         Of :func:`enlarged_policy`.
     hierarchies : mapping of quasi-identifier to Hierarchy
-    linked : Linked
     counts : StoredCounts or SpreadVectors
         The dictionary on all axes, or, where it knows no added attribute, on those of the decision.
 
@@ -264,7 +261,6 @@ def measure_linkage(risks: Batches, attributes: Sequence[str]) -> LinkageFacts:
 
     Parameters
     ----------
-    risks : Batches
     attributes : sequence of m str
         Names of the added attributes.
     """

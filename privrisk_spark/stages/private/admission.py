@@ -37,7 +37,6 @@ def rows_beyond(cells_of_schemes: Batches, least: int) -> Batches:
     ----------
     cells_of_schemes : Batches
         CELLS with exact counts.
-    least : int
     """
 
     def step(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -58,7 +57,6 @@ def collect_choice(scratch: Scratch, encoded: Batches, recoding: Recoding, keys:
     ----------
     scratch, encoded, recoding
         As for :func:`collect_excess`.
-    keys : ReleaseKeys
 
     Returns
     -------
@@ -76,7 +74,6 @@ def collect_excess(scratch: Scratch, encoded: Batches, recoding: Recoding) -> np
 
     Parameters
     ----------
-    scratch : Scratch
     encoded : Batches
         One row a person.
     recoding : Recoding
@@ -100,9 +97,7 @@ def chosen(mechanism: Choosing, excess: npt.NDArray[np.int64], keys: ReleaseKeys
 
     Parameters
     ----------
-    mechanism : Choosing
     excess : ndarray of int64, shape (n_candidates,)
-    keys : ReleaseKeys
 
     Returns
     -------

@@ -78,8 +78,6 @@ class Draws(Disclosing):
 
     Attributes
     ----------
-    constants : AsPublished
-    keys : DrawKeys
     rows : int
         ``|D|``.
     t : float

@@ -47,10 +47,8 @@ def collect_one_row_each(scratch: Scratch, encoded: Batches, keys: ReleaseKeys) 
 
     Parameters
     ----------
-    scratch : Scratch
     encoded : Batches
         ENCODED, with ``entity`` if a person may have several rows.
-    keys : ReleaseKeys
     """
     if schemas.ENTITY not in encoded.schema.fieldNames():
         return encoded
@@ -71,7 +69,6 @@ def one_row_each(encoded: Batches, keys: ReleaseKeys) -> DataFrame:
     ----------
     encoded : Batches
         With ``block`` and ``entity``.
-    keys : ReleaseKeys
     """
     key, kept = keys.person, [name for name in encoded.schema.fieldNames() if name != schemas.ENTITY]
 

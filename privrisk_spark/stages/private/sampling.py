@@ -51,7 +51,6 @@ class Disclosing:
     ancestor : tuple of k ndarrays of int32, shape (n_leaves_i + 1, height_i + 1)
     code_depth : tuple of k ndarrays of int32, shape (n_leaves_i + 1,)
     utility : tuple of k ndarrays of float64, shape (n_nodes_i,)
-    sensitivity : Sensitivity
     """
 
     ancestor: tuple[IntArray, ...]
@@ -82,12 +81,7 @@ class Disclosing:
 
 @dataclass(frozen=True, eq=False)
 class Recoding(Disclosing):
-    """What recoding a record depends on besides the record and the admitted cells.
-
-    Attributes
-    ----------
-    mechanism : Calibrated
-    """
+    """What recoding a record depends on besides the record and the admitted cells."""
 
     mechanism: Calibrated
 
@@ -221,7 +215,6 @@ class FrequentCells:
 
     Attributes
     ----------
-    space : CellSpace
     index : CellIndex
         Of the cells' classes.
     rows : ndarray of int64
@@ -376,10 +369,8 @@ def drawing(recoding: Recoding, admissible: Admissible, keys: ReleaseKeys) -> De
 
     Parameters
     ----------
-    recoding : Recoding
     admissible : AdmittedSet, PublicCounts or FrequentCells
         Nothing else of the table may reach a record's draw.
-    keys : ReleaseKeys
     """
     names = schemas.codes(len(recoding.ancestor))
     mechanism = recoding.mechanism
@@ -441,11 +432,6 @@ def full_domain(recoding: Recoding, keys: ReleaseKeys) -> Decide:
 
     No count of a cell is known: risks are those of a tuple with as many rows as the crowd threshold, which every
     released one has at least.
-
-    Parameters
-    ----------
-    recoding : Recoding
-    keys : ReleaseKeys
     """
     k = len(recoding.ancestor)
     mechanism, keep_key = recoding.mechanism, keys.keep

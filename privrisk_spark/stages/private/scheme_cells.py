@@ -42,7 +42,6 @@ def count_cells(rows: Batches, ancestor: Sequence[npt.NDArray[np.int32]], scheme
     ancestor : sequence of k ndarrays of int32, shape (n_leaves_i + 1, h_i + 1)
     schemes : sequence of sequence of int
         At least one.
-    directory : PartDirectory
     """
     names = schemas.codes(len(ancestor))
     cells_of = [SchemeCells.of(ancestor, scheme) for scheme in schemes]
@@ -122,7 +121,6 @@ def collect_cells(
 
     Parameters
     ----------
-    scratch : Scratch
     rows : Batches
         With the codes of ENCODED, resolved.
     ancestor : sequence of k ndarrays of int32, shape (n_leaves_i + 1, h_i + 1)

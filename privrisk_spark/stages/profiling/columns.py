@@ -35,7 +35,6 @@ def collect_columns(frame: DataFrame, *, quantiles: Sequence[float]) -> dict[str
 
     Parameters
     ----------
-    frame : DataFrame
     quantiles : sequence of float
         Shares of a column's numbers below those asked for.
 
@@ -138,7 +137,6 @@ def collect_values(
 
     Parameters
     ----------
-    frame : DataFrame
     listed : sequence of str
         Simple columns whose values are wanted.
     most_listed : int
@@ -222,7 +220,6 @@ def collect_counts(frame: DataFrame, names: Sequence[str]) -> dict[str, tuple[in
 
     Parameters
     ----------
-    frame : DataFrame
     names : sequence of str
         Few: what is shuffled grows with their values.
 

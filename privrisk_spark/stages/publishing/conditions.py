@@ -46,7 +46,6 @@ def measure_conditions(
 
     Parameters
     ----------
-    asked : KAnonymityGuarantee
     release : Batches
         ``a<i>`` texts of the attributes, ``r<j>`` kept columns, read from the staged files.
     table : Batches

@@ -122,8 +122,6 @@ def release_rules(
 
     Parameters
     ----------
-    policy : Policy
-    released : ReleaseFacts
     label_rows : mapping of attribute, and "" for tuples, to a fingerprint of how many rows each label must stand in
         As ``released.label_rows`` has it of the rows each label stands in.
     """

@@ -45,9 +45,6 @@ def write_csv_files(
 
     Parameters
     ----------
-    scratch : Scratch
-    release : Batches
-    directory : PartDirectory
     header : str
         The first line of each file, as :func:`privrisk_spark.tables.csv_tables.collect_csv_header` returns it.
     quote_formulas : bool

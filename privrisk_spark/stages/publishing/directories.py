@@ -50,7 +50,6 @@ def check_partitions(policy: Policy, hierarchies: Mapping[str, Hierarchy], table
 
     Parameters
     ----------
-    policy : Policy
     hierarchies : mapping of quasi-identifier to Hierarchy
     table : StructType
         Of the table, kept columns as they are released.
@@ -117,7 +116,6 @@ class Directories:
     ----------
     columns : tuple of str
         Whose values they are named after.
-    made : set of str
     """
 
     columns: tuple[str, ...]
@@ -191,8 +189,6 @@ def measure_rows_decided(scratch: Scratch, tuples: TupleParts, hierarchies: Mapp
 
     Parameters
     ----------
-    scratch : Scratch
-    tuples : TupleParts
     hierarchies : mapping of quasi-identifier to Hierarchy
         In the order of the tuples' nodes.
     """
@@ -213,7 +209,6 @@ def measure_rows_found(scratch: Scratch, release: Batches) -> int:
 
     Parameters
     ----------
-    scratch : Scratch
     release : Batches
         Labels in the order of the policy, then kept columns in the order of the policy.
     """

@@ -62,7 +62,6 @@ def labelled(canonical: Batches, policy: Policy, hierarchies: Mapping[str, Hiera
     ----------
     canonical : Batches
         As :func:`privrisk_spark.stages.publishing.row_order.ordered` returns it; order is kept.
-    policy : Policy
     hierarchies : mapping of attribute to Hierarchy
     """
     kinds = {field.name: field.dataType for field in canonical.schema.fields}
@@ -120,8 +119,6 @@ def parquet_files(release: Batches, directory: PartDirectory, partition_by: Sequ
 
     Parameters
     ----------
-    release : Batches
-    directory : PartDirectory
     partition_by : sequence of str
         Columns that are not in the files; rows in which they are equal come together.
 
@@ -235,7 +232,6 @@ def name_files(
         Where tasks wrote them.
     order : sequence of str
         The files, in the order of their numbers.
-    directory : Path
     kind : str
         Suffix.
     places : sequence of str

@@ -114,7 +114,6 @@ def release_classes(
     release : Batches
         ``a<i>`` texts of the attributes, ``r<j>`` kept columns, read from the staged files.
     labels : mapping of attribute to the labels of its hierarchy's nodes
-    directory : PartDirectory
     kept : int
         Number of kept columns.
 
@@ -225,8 +224,6 @@ def measure_release(
 
     Parameters
     ----------
-    scratch : Scratch
-    release : Batches
     labels : mapping of attribute to the labels of its hierarchy
         As :func:`release_classes` takes them.
     kept : sequence of str
@@ -310,11 +307,9 @@ def collect_classes(scratch: Scratch, members: Batches, *, k: int, rows: int) ->
 
     Parameters
     ----------
-    scratch : Scratch
     members : Batches
         As :func:`privrisk_spark.stages.deciding.decide.conclude` writes them; ``entity`` and ``millionths`` where the
         policy has them.
-    k : int
     rows : int
         Of the release.
     """

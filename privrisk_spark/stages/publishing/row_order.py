@@ -32,10 +32,8 @@ def ordered(spark: SparkSession, parts: TupleParts, *, files: int, first: Sequen
 
     Parameters
     ----------
-    spark : SparkSession
     parts : TupleParts
         Written for so many files.
-    files : int
     first : sequence of str
         Columns that rows are sorted by before the others.
     """

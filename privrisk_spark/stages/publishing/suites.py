@@ -47,7 +47,6 @@ def fact_suite(contract: Contract, rules: Sequence[FactRule], facts: Mapping[str
     Parameters
     ----------
     contract : {"input", "release"}
-    rules : sequence of FactRule
     facts : mapping of fact name to number
         Holds every rule's fact.
     """

@@ -33,7 +33,6 @@ def write_values(
     kept : sequence of chunked arrays
     cells : sequence of ndarrays
         Released cells as numbers that tell them apart.
-    directory : PartDirectory
     name : str
         Of the part the chunk is written as.
 
@@ -62,8 +61,6 @@ def measure_uniques(
 
     Parameters
     ----------
-    scratch : Scratch
-    directory : PartDirectory
     names : sequence of str
         Of the parts.
     sizes : sequence of int
@@ -107,12 +104,8 @@ def measure_unique_persons(
 
     Parameters
     ----------
-    scratch : Scratch
     members : Batches
         MEMBERS with persons and their kept values, of all released rows.
-    released : ReleaseFacts
-    kept : sequence of str
-    k : int
 
     Returns
     -------

@@ -19,7 +19,6 @@ class ValueClasses:
 
     Attributes
     ----------
-    classes : int
     least : int
         Rows of the smallest; 0 where there is none.
     least_telling : int or None

@@ -50,7 +50,6 @@ def open_delta(asked: Asked, pin: Pin | None = None) -> Snapshot:
 
     Parameters
     ----------
-    asked : Asked
     pin : Pin, optional
         The version to open instead of the one that is asked for.
 
@@ -92,7 +91,6 @@ def is_delta(asked: Asked, location: Location) -> bool:
     ----------
     asked : Asked
         For messages.
-    location : Location
 
     Raises
     ------
@@ -120,8 +118,6 @@ def opened_delta(asked: Asked, location: Location, version: int | None = None) -
     ----------
     asked : Asked
         For messages.
-    location : Location
-    version : int, optional
 
     Raises
     ------

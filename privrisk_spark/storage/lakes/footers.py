@@ -30,7 +30,6 @@ class Listed:
 
     Attributes
     ----------
-    file : str or ObjectFile
     size : int
         Bytes.
     rows : int or None
@@ -71,14 +70,10 @@ def data_files(
 
     Parameters
     ----------
-    asked : Asked
     schema : Schema of Arrow
         Of the table.
-    listed : sequence of Listed
-    names : Names
     values_first : bool
         Whether values of a file's partition are believed rather than the file.
-    widened : Widened
 
     Raises
     ------

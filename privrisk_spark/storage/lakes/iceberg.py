@@ -53,7 +53,6 @@ def open_iceberg(asked: Asked, pin: Pin | None = None) -> Snapshot:
 
     Parameters
     ----------
-    asked : Asked
     pin : Pin, optional
         The snapshot to open instead of the one that is asked for.
 

@@ -18,7 +18,6 @@ def open_snapshot(asked: Asked, pin: Pin | None = None) -> Snapshot:
 
     Parameters
     ----------
-    asked : Asked
     pin : Pin, optional
         The version to open instead of the one that is asked for: what a run of the same id opened before.
 
@@ -43,7 +42,6 @@ def release_table(asked: Asked, date_column: str | None = None) -> ReleaseTable[
 
     Parameters
     ----------
-    asked : Asked
     date_column : str, optional
         Column for the date of a release, by which the table is partitioned.
     """

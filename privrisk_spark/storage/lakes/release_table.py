@@ -52,7 +52,6 @@ class TableRelease:
 
     Attributes
     ----------
-    run_id : str
     digest : str
         Of its sealed manifest, hex.
     files : tuple of Path
@@ -136,7 +135,6 @@ class ReleaseTable(ABC, Generic[T, U]):
 
         Parameters
         ----------
-        release : TableRelease
         newest : callable
             Tells whether it is the newest of its output, or of its date there; asked after the table was looked at, so
             that who publishes a newer one commits after this.

@@ -141,12 +141,10 @@ class Snapshot:
     Attributes
     ----------
     form : {"delta", "iceberg"}
-    pin : Pin
     committed : str or None
         When the version was made, in ISO 8601; None where the log does not tell of it any more.
     schema : Schema of Arrow
         Of the table.
-    files : tuple of DataFile
     root : Path or None
         Directory of the table, links followed; None in an object store.
     """

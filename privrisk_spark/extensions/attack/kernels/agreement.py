@@ -214,7 +214,6 @@ class LostWeight:
 
     Attributes
     ----------
-    agreement : Agreement
     weights : tuple of L + 1 float
         Of each level, finite; the last is that of pairs that cannot be compared.
 
@@ -262,7 +261,6 @@ class Misfit:
 
     Attributes
     ----------
-    agreement : Agreement
     weights : tuple of L + 1 float
         As :class:`LostWeight` has them.
     """

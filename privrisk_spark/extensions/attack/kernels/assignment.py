@@ -128,7 +128,6 @@ def right_links(
     ----------
     weights, known_rows, rows, threshold
         As :func:`assigned` takes them.
-    owners : Owners
 
     Raises
     ------

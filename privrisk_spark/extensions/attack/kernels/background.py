@@ -37,7 +37,6 @@ def excluding(runs: SensitiveRuns, known: int, against: Against, *, values: int)
 
     Parameters
     ----------
-    runs : SensitiveRuns
     known : int
         False values the intruder knows of each victim, at least 0; all of them if there are fewer.
     against : {"worst", "drawn"}

@@ -85,11 +85,6 @@ class PrincipalAxis:
 class BlockedFile:
     """A file in which is searched block by block.
 
-    Attributes
-    ----------
-    file : SearchedFile
-    blocks : ConsistentCells or PrincipalAxis
-
     Raises
     ------
     InputError
@@ -373,7 +368,6 @@ def axis_blocks(file: SearchedFile, known: int, *, most: int) -> PrincipalAxis |
 
     Parameters
     ----------
-    file : SearchedFile
     known : int
         Distinct records to be linked, at least 1.
     most : int
@@ -411,7 +405,6 @@ def fitting_attributes(file: SearchedFile, known: IntArray) -> list[int]:
 
     Parameters
     ----------
-    file : SearchedFile
     known : ndarray of int32, shape (m, k)
     """
     found = []
@@ -433,7 +426,6 @@ def consistent_blocks(
 
     Parameters
     ----------
-    file : SearchedFile
     known : ndarray of int32, shape (m, k)
         Distinct records to be linked.
     attributes : sequence of int

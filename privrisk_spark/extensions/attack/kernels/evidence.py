@@ -150,7 +150,6 @@ class PersonOutcomes:
         Those expected to be linked to a row of the same person.
     guessed : float
         Persons that somebody finds who draws a candidate for each row.
-    predicted : PredictedPersons
     """
 
     rows: LongArray

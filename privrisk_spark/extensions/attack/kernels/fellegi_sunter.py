@@ -188,10 +188,6 @@ def frequencies(counts: PatternCounts) -> Levels:
 
     Nearly all pairs are not linked, so that these are nearly ``u``; exactly so if records are paired at random.
 
-    Parameters
-    ----------
-    counts : PatternCounts
-
     Returns
     -------
     tuple of k (tuple of L_j float)
@@ -239,7 +235,6 @@ def started_alone(file: ComparedFile, known: IntArray, rows: LongArray, *, prior
 
     Parameters
     ----------
-    file : ComparedFile
     known : ndarray of int32, shape (m, k)
     rows : ndarray of int64, shape (m,)
         As :meth:`ComparedFile.counted` takes them.

@@ -87,7 +87,6 @@ def telling_values(runs: SensitiveRuns, together: Together) -> BoolArray:
     ----------
     runs : SensitiveRuns
         Individuals who hold each value.
-    together : Together
 
     Returns
     -------
@@ -123,7 +122,6 @@ class Lessons:
 
     Attributes
     ----------
-    runs : SensitiveRuns
     telling, gained : ndarray of bool, shape (n_runs,)
         Whether it helps to know that the value is false, and whether the value is far more likely than in the table.
     common : ndarray of bool, shape (v,)
@@ -145,7 +143,6 @@ def lessons(
     ----------
     runs : SensitiveRuns
         Individuals of each class, and those who hold each value.
-    together : Together
     holders : ndarray of int64, shape (v,)
         Individuals of the whole table who hold each value, in whatever class.
     individuals : int
@@ -178,7 +175,6 @@ def learn(of: Lessons, start: LongArray, place: LongArray, value: LongArray) -> 
 
     Parameters
     ----------
-    of : Lessons
     start : ndarray of int64, shape (n + 1,)
         What individual ``i`` holds is at ``start[i] … start[i + 1]``, at least one value.
     place, value : ndarray of int64, shape (h,)

@@ -115,10 +115,6 @@ def guessed(runs: SensitiveRuns, truth: SensitiveRuns | None = None) -> Inferred
     truth : SensitiveRuns, optional
         What the people hold who are looked for in each class; the members themselves if not given.
 
-    Returns
-    -------
-    Inferred
-
     Raises
     ------
     InputError
@@ -210,7 +206,6 @@ def without_own_row(runs: SensitiveRuns, against: Against) -> Inferred:
 
     Parameters
     ----------
-    runs : SensitiveRuns
     against : {"worst", "drawn"}
         For each victim the member who learns most, or a random other member.
 

@@ -70,7 +70,6 @@ def coarser(nodes: IntArray, ancestor: IntArray, *, root: int, level: int) -> In
         Leaves, or the root of a value that is not known.
     ancestor : ndarray of int32, shape (n_leaves + 1, H + 1)
         Node of each leaf at each level.
-    root : int
     level : int
         At least 0; above the height of the hierarchy nothing is known.
     """

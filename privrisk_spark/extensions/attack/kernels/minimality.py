@@ -111,7 +111,6 @@ def credibility(parts: Parts, *, alpha: float, k: int = 1) -> Credibility | None
 
     Parameters
     ----------
-    parts : Parts
     alpha : float
         Greatest share of a class that may hold a value, in (0, 1]; 1/ℓ. Equality is decided as by the criterion
         ``ALPHA``.

@@ -79,8 +79,6 @@ def drawn_people(people: int, size: int, *, seed: int, purpose: str = "recall of
     ----------
     people : int
         At least 1.
-    size : int
-    seed : int
     purpose : str
         What they are drawn for; draws for two purposes are independent.
 
@@ -105,7 +103,6 @@ def drawn_tuples(rows: LongArray, size: int, *, seed: int, purpose: str) -> tupl
         People of each distinct tuple; one at least in all.
     size : int
         At least 1.
-    seed : int
     purpose : str
         As :func:`drawn_people` takes it.
 

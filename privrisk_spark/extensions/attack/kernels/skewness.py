@@ -77,11 +77,6 @@ class Gains:
 def gains(runs: SensitiveRuns, table: TableDistribution) -> Gains:
     """Compare the values of each class with those of the table.
 
-    Parameters
-    ----------
-    runs : SensitiveRuns
-    table : TableDistribution
-
     Raises
     ------
     InputError

@@ -88,7 +88,6 @@ class TermWeight:
 
     Attributes
     ----------
-    agreement : LevelAgreement
     weights : tuple of L + 1 float
         Of each level, in bits; the last is that of pairs that cannot be compared.
     u : float

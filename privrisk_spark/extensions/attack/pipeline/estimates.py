@@ -34,7 +34,6 @@ class ComparedFiles:
     Attributes
     ----------
     columns : tuple of k LevelColumn or NumberColumn
-    rows, people : StoredComparisons
     prior : float
         Share of all pairs that are of one person: the intruder knows how large both files are.
     """
@@ -79,7 +78,6 @@ class Estimate:
     ----------
     model : LinkageModel
         By which is searched.
-    rule : OptimalRule
     converged, parted : bool
         As :class:`~privrisk_spark.extensions.attack.results.inferences.MatchModel` tells them.
     sampled : int or None

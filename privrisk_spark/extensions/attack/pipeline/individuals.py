@@ -41,7 +41,6 @@ class Individuals:
 
     Attributes
     ----------
-    vocabularies : tuple of Vocabulary
     everybody : Batches
         All records: ``record_id``, ``entity``, codes of the values.
     people : Batches
@@ -75,10 +74,6 @@ def individuals_of(
 
     Parameters
     ----------
-    run : ResultRun
-    opened : Opened
-    protected : Protected
-    vocabularies : tuple of Vocabulary
     everybody, people : Batches
         ``record_id``, ``entity``, codes of the values: of all records, and of those that are tried.
     """

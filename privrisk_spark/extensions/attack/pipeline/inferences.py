@@ -66,7 +66,6 @@ class Values:
 
     Attributes
     ----------
-    vocabularies : tuple of Vocabulary
     people : Batches
         ``record_id``, and codes of the values.
     truth, shown : SensitiveClasses

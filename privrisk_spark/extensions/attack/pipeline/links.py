@@ -197,7 +197,6 @@ def in_blocks(run: ResultRun, file: Stored, known: Tuples, *, people: int | None
 
     Parameters
     ----------
-    run : ResultRun
     file : StoredFile or StoredWeights
     known : Tuples
         To be linked.
@@ -231,9 +230,6 @@ def both_ways(
 
     Parameters
     ----------
-    run : ResultRun
-    opened : Opened
-    protected : Protected
     searched : mapping of Search to Searched
         In which is searched, and how: from persons, and from rows.
     """
@@ -290,12 +286,8 @@ def scored_both_ways(
 
     Parameters
     ----------
-    run : ResultRun
-    opened : Opened
-    protected : Protected
     rows, people : StoredLinks
         Of people to rows, and of rows to people.
-    of_person, of_row : Search
     """
     pairs = {
         of_person: scored_people(protected.tried, rows, opened.known).frame(),

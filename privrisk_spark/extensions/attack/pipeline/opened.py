@@ -93,8 +93,6 @@ def open_attack(
 
     Parameters
     ----------
-    spark : SparkSession
-    policy : Policy
     table : DataFrame or None
         Read instead of the policy's table.
     inspection : Inspection, optional

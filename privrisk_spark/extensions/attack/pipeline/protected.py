@@ -208,8 +208,6 @@ def rows_in(
 
     Parameters
     ----------
-    release : Release
-    opened : Opened
     identity : bool
         Carry the record id.
     key : str

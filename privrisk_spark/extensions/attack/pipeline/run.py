@@ -141,7 +141,6 @@ def inspect(spark: SparkSession, policy: Policy, table: DataFrame | None, inspec
 
     Parameters
     ----------
-    spark : SparkSession
     policy : Policy
         With the versions of the lake tables that are read.
     table : DataFrame or None
@@ -163,9 +162,6 @@ class Findings:
     Attributes
     ----------
     links : mapping of Search to Tried
-    learned : tuple of LearnedDistance
-    inferences : tuple of Inference
-    members : MembershipFound or None
     """
 
     links: Attacks
@@ -273,8 +269,6 @@ def planned_risk(policy: Policy, outcomes: Outcomes, people: int) -> FloatArray 
 
     Parameters
     ----------
-    policy : Policy
-    outcomes : Outcomes
     people : int
         In which is searched.
 

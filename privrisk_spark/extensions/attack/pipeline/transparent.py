@@ -95,16 +95,12 @@ def by_minimality(
 
     Parameters
     ----------
-    opened : Opened
-    protected : Protected
     shown : SensitiveClasses
         Of the release, no row of which is suppressed.
     i : int
         Which of its sensitive columns.
-    column : str
     alpha : float
         Greatest share of a class that may hold a value.
-    k : int
     """
     assert opened.levels is not None
     trees, levels = list(opened.known.values()), [opened.levels[name] for name in opened.known]

@@ -68,7 +68,6 @@ def leaves_of(source: Table, columns: Mapping[str, str]) -> DictionaryTable:
 
     Parameters
     ----------
-    source : Table
     columns : mapping of quasi-identifier to column
     """
     fields = {name: getattr(source, name) for name in Table.model_fields}
@@ -127,12 +126,10 @@ def refuse_cost(
 
     Parameters
     ----------
-    asked : AttackPolicy
     records : int
         Distinct ones to be linked.
     tuples : int
         Distinct ones each is compared with.
-    columns : int
     people : int or None
         Whose the records are, at least as many; None where a sample of the people makes them no fewer.
     why : str, optional
@@ -176,12 +173,10 @@ def compared_people(asked: AttackPolicy, records: int, people: int, rows: int, t
 
     Parameters
     ----------
-    asked : AttackPolicy
     records, people : int
         Distinct people, and all.
     rows, tuples : int
         Of the protected table, and distinct ones.
-    columns : int
 
     Raises
     ------
@@ -207,7 +202,6 @@ def refuse_levels(asked: AttackPolicy, heights: Mapping[str, int]) -> None:
 
     Parameters
     ----------
-    asked : AttackPolicy
     heights : mapping of known column to int
         Of its hierarchy.
 
@@ -240,7 +234,6 @@ def attack_notes(
 
     Parameters
     ----------
-    policy : Policy
     sampled : bool
         Whether the protected table holds only some of the records it could.
     by_risk : bool
@@ -331,7 +324,6 @@ def why_not_transparent(
 
     Parameters
     ----------
-    policy : Policy
     levels : mapping of column to int, or None
         Of one scheme for the whole table.
     masks : int or None
@@ -385,7 +377,6 @@ def why_not_minimal(
 
     Parameters
     ----------
-    policy : Policy
     levels : mapping of column to int, or None
         Of one scheme for the whole table.
     manifest : mapping or None

@@ -51,7 +51,6 @@ def calibrated(
 
     Parameters
     ----------
-    prediction, meaning : str
     predicted, probability : ndarray of float64, shape (n,)
     people : ndarray of int64 or float64, shape (n,)
         Some in all.
@@ -143,8 +142,6 @@ def attacked(
 
     Parameters
     ----------
-    search : Search
-    outcomes : Outcomes
     candidates, distinct : int
         Of the file in which was searched.
     planned : ndarray of float64, shape (n,), optional
@@ -194,8 +191,6 @@ def attacked_persons(
 
     Parameters
     ----------
-    search : Search
-    outcomes : PersonOutcomes
     candidates, distinct : int
         Rows of the file in which was searched.
     calibrations : tuple of Calibration
@@ -234,8 +229,6 @@ def scored(search: Search, found: Scores, candidates: int, distinct: int) -> Sco
 
     Parameters
     ----------
-    search : Search
-    found : Scores
     candidates, distinct : int
         Of the file in which was searched.
     """
@@ -249,7 +242,6 @@ def exactly_linked(links: ExactLinks, rows: int, people: int) -> list[Attack]:
 
     Parameters
     ----------
-    links : ExactLinks
     rows, people : int
         In which is searched.
     """
@@ -325,11 +317,8 @@ def match_model(
 
     Parameters
     ----------
-    policy : Policy
-    search : Search
     model : LinkageModel
         By which was searched.
-    rule : OptimalRule
     classes : mapping of class to (ndarray of float64, ndarray of float64)
         Probability of the links of records, and how many records there are with each; none where that is not known.
     records : mapping of class to float

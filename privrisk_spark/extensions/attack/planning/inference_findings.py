@@ -63,10 +63,8 @@ def membership_found(
 
     Parameters
     ----------
-    found : Membership
     on_others : tuple of (HeldOut or None)
         Of the attacker who takes those who get most for members, and of the one who takes those who get the fewest.
-    bound : Bound or None
     recall : Recall, optional
         Of the rows, where they were dealt in blocks.
     """

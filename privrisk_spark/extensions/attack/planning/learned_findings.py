@@ -20,7 +20,6 @@ class FittedDistance:
 
     Attributes
     ----------
-    learned : Learned
     training_standard, training : Found
         Of the people it was learned from, by the standard weights and by the learned distance.
     held_out_standard, held_out : Found

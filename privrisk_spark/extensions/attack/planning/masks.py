@@ -23,7 +23,6 @@ class ToldMask:
     ----------
     columns : tuple of str
         The intruder knows all of them.
-    mask : Mask
     """
 
     columns: tuple[str, ...]
@@ -65,7 +64,6 @@ def refuse_windows(asked: AttackPolicy, comparisons: int) -> None:
 
     Parameters
     ----------
-    asked : AttackPolicy
     comparisons : int
         Of values with bounds, in the shortest window of each record that is tried.
 

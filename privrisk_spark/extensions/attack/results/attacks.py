@@ -36,7 +36,6 @@ class Group:
         In words, such as "2 to 4".
     predicted : float or None
         Mean of the predicted probabilities; None where nothing is predicted.
-    found : Found
     """
 
     name: str
@@ -74,7 +73,6 @@ class Attack:
 
     Attributes
     ----------
-    search : Search
     title, meaning : str
         In words.
     candidates, distinct : int
@@ -163,7 +161,6 @@ class ScoredLinks:
 
     Attributes
     ----------
-    search : Search
     title, meaning : str
         In words.
     candidates, distinct : int
@@ -230,7 +227,6 @@ class AttackResult:
 
     Attributes
     ----------
-    title, run_id, created, version : str
     protected : str
         What was attacked, in words.
     rows, records : int
@@ -251,10 +247,8 @@ class AttackResult:
         What an intruder learned who had seen true pairs.
     inferences : tuple of Inference
         Of sensitive values.
-    membership : MembershipFound or None
     certain_at_most : float or None
         Greatest share of people of whom a value may be certain.
-    notes : tuple of str
     """
 
     title: str

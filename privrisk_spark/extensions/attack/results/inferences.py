@@ -72,7 +72,6 @@ class RightRows:
 
     Attributes
     ----------
-    linked : int
     right : float
         Those linked to a row of the same person.
     guess : float
@@ -90,7 +89,6 @@ class Agreement:
 
     Attributes
     ----------
-    column, level : str
     m, u : float
         Its probability among pairs of one person, and among the others.
     weight : float
@@ -110,7 +108,6 @@ class OneToOne:
 
     Attributes
     ----------
-    links : int
     right_low, right_high : float or None
         Of these, the fewest and the most that are expected to be right: several such links may be as good. None where
         it is not known whose each row is.
@@ -127,7 +124,6 @@ class MatchModel:
 
     Attributes
     ----------
-    search : Search
     agreements : tuple of Agreement
         Column after column.
     prior : float
@@ -199,7 +195,6 @@ class LearnedDistance:
 
     Attributes
     ----------
-    search : Search
     title : str
         In words.
     weights : mapping of column to float
@@ -411,7 +406,6 @@ def recall_sentence(one: Recall | None, what: str = "links") -> str:
 
     Parameters
     ----------
-    one : Recall or None
     what : {"links", "rows"}
         What candidates were searched for.
     """

@@ -42,7 +42,6 @@ def sampled(known: Tuples, people: int, *, seed: int) -> Tuples:
 
     Parameters
     ----------
-    known : Tuples
     people : int
         So many.
     seed : int
@@ -87,7 +86,6 @@ def collect_recall(scratch: Scratch, links: StoredLinks, *, most: int, seed: int
 
     Parameters
     ----------
-    scratch : Scratch
     links : StoredLinks
         Found in blocks.
     most : int

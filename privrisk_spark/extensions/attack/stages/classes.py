@@ -30,7 +30,6 @@ class SensitiveClasses:
 
     Attributes
     ----------
-    tuples : Tuples
     held : tuple of SensitiveRuns
         Of each sensitive column, one class a tuple: rows with each value.
     """
@@ -306,7 +305,6 @@ def finer_parts(
     ----------
     known : Tuples
         Of all people, as :func:`scheme_classes` took them.
-    classes : SchemeClasses
     hierarchies : sequence of k Hierarchy
     levels : sequence of k int
         Of the finer scheme, none above the scheme's.
@@ -325,7 +323,6 @@ def parts_of_classes(parts: FinerParts, classes: SchemeClasses, shown: Sensitive
 
     Parameters
     ----------
-    parts : FinerParts
     classes : SchemeClasses
         All of them released, whole.
     shown : SensitiveClasses

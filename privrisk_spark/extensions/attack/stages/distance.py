@@ -68,7 +68,6 @@ def drawn(records: Batches, *, share: float, seed: int) -> Batches:
         With ``record_id``; or with ``entity``, so that persons are drawn with all of their rows.
     share : float
         In (0, 1].
-    seed : int
     """
     if share >= 1:
         return records
@@ -129,7 +128,6 @@ class LoadedFile:
 
     Attributes
     ----------
-    file : SearchedFile
     nodes : ndarray of int32, shape (p, k)
         Its tuples.
     keys : ndarray of texts, shape (p,)
@@ -230,9 +228,6 @@ def store_file(
 
     Parameters
     ----------
-    directory : PartDirectory
-    tuples : Tuples
-    compared : Comparison
     present : ndarray of float64, shape (p,)
         Probability that somebody with the form of each tuple is in the file.
     reading : {"nearest", "uniform", "midpoint"}
@@ -276,7 +271,6 @@ class StoredLinks:
         Holds ``nodes.npy``, the tuples, and ``rows.npy``, how many there are of each.
     directory : PartDirectory
         Of parts with the distance and the rows of a slice of them.
-    parts : tuple of str
     open : tuple of int or None
         People of each part of whom it is not proved that nothing is nearer outside of their blocks; None where all are
         compared with everything.
@@ -313,10 +307,8 @@ def collect_links(scratch: Scratch, stored: Searched, known: Tuples, name: str) 
 
     Parameters
     ----------
-    scratch : Scratch
     stored : Searched
         As :func:`store_file` returns it.
-    known : Tuples
     name : str
         Of the directories.
     """

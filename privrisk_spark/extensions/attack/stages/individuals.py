@@ -67,7 +67,6 @@ def write_held(
 
     Parameters
     ----------
-    scratch : Scratch
     rows : Batches
         ``entity``, columns of nodes, codes of the values.
     classes : StoredClasses
@@ -123,10 +122,8 @@ class HeldInClasses:
         The classes somebody is in, ascending, by their place among all.
     runs : SensitiveRuns
         Of these classes.
-    together : Together
     holders : ndarray of int64, shape (v,)
         Individuals who hold each value, in whatever class.
-    individuals : int
     """
 
     places: LongArray

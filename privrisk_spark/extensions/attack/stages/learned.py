@@ -80,7 +80,6 @@ class Sample:
 
     Attributes
     ----------
-    training : Drawn
     held_out : Drawn or DrawnPersons
         Persons, where they may have several records.
     """
@@ -104,7 +103,6 @@ def collect_sample(
         Columns of its own record in the file in which is searched.
     training, held_out : int
         People of each kind, at least 1, that come to the driver. If there are fewer, they are divided in proportion.
-    seed : int
 
     Returns
     -------
@@ -150,7 +148,6 @@ def collect_sample_of_persons(
     training, held_out : int
         Persons of each kind, at least 1, all of whose records come to the driver. If there are fewer, they are divided
         in proportion.
-    seed : int
 
     Returns
     -------
@@ -206,14 +203,10 @@ def collect_learned(
 
     Parameters
     ----------
-    scratch : Scratch
     stored : StoredFile
         In which is searched, with the standard weights.
-    sample : Sample
-    kinds : sequence of Kind
     name : str
         Of the directory.
-    limits : Limits, optional
 
     Returns
     -------

@@ -40,7 +40,6 @@ def bounds_of(
 
     Parameters
     ----------
-    told : ToldMask
     known : mapping of column to ndarray of float64, shape (m,)
         Values of distinct people; NaN where not known.
     masked : mapping of column to ndarray of float64, shape (p,)
@@ -89,7 +88,6 @@ def collect_possible(
 
     Parameters
     ----------
-    scratch : Scratch
     bounds : sequence of Bounds
         Of each pair of the owners, one for each mask.
     values : sequence of ndarray of float64, shape (p,)

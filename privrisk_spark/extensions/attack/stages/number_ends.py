@@ -48,10 +48,7 @@ def values_of(name: str, hierarchy: Hierarchy, nodes: IntArray, *, number: bool)
 
     Parameters
     ----------
-    name : str
-    hierarchy : Hierarchy
     nodes : ndarray of int32, shape (n,)
-    number : bool
 
     Returns
     -------
@@ -100,8 +97,6 @@ def number_ends(name: str, hierarchy: Hierarchy, rows_of_node: LongArray) -> Num
 
     Parameters
     ----------
-    name : str
-    hierarchy : Hierarchy
     rows_of_node : ndarray of int64, shape (n_nodes,)
         People with each node as their value.
 
@@ -133,8 +128,6 @@ def ends_by_each_file(
 
     Parameters
     ----------
-    name : str
-    hierarchy : Hierarchy
     people, rows : ndarray of int64, shape (n_nodes,)
         Of either file, with each node as their value.
 

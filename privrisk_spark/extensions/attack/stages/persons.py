@@ -143,7 +143,6 @@ def linked_persons(
         Rows that are begun with: ``entity`` and the columns of `known`. One that was not linked is left out.
     searched : Batches
         Rows in which is searched: ``entity`` and the columns of `own`.
-    links : StoredLinks
     known, own : sequence of k str
 
     Returns

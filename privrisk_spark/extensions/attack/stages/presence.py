@@ -312,7 +312,6 @@ def collect_dealt(
 
     Parameters
     ----------
-    scratch : Scratch
     people : StoredFile
         Everybody who may be in it, as :func:`~privrisk_spark.extensions.attack.stages.distance.store_file` returns it.
     rows : Tuples

@@ -59,10 +59,8 @@ class LevelColumn:
 
     Attributes
     ----------
-    hierarchy : Hierarchy
     near : tuple of int
         As :class:`~privrisk_spark.extensions.attack.kernels.agreement.LevelAgreement` takes them.
-    equal : bool
     frequencies : ndarray of float64, shape (n_nodes,), or None
         As :func:`~privrisk_spark.extensions.attack.kernels.term_frequencies.term_frequencies` returns them, where
         agreement on a
@@ -100,7 +98,6 @@ class StoredLevels:
     ----------
     bounds : tuple of float
         Depths of near values, or thresholds.
-    number, equal : bool
     rarest : float or None
         Least frequency of a value that occurs, where agreement is weighed by frequencies.
     """
@@ -156,7 +153,6 @@ class StoredWeights:
 
     Attributes
     ----------
-    compared : StoredComparisons
     weights : tuple of k (tuple of float)
         Of each level of each column, as :attr:`LinkageModel.weights`.
     u, greatest : tuple of k float
@@ -198,7 +194,6 @@ def in_class(pairs: DataFrame, file: StoredWeights, rule: OptimalRule, name: Cla
         :data:`~privrisk_spark.extensions.attack.stages.distance.OUTCOMES`.
     file : StoredWeights
         In which was searched.
-    rule : OptimalRule
     name : {"linked", "clerical", "not linked"}
     """
     upper, lower = (F.lit(file.distance_at(weight)) for weight in (rule.upper, rule.lower))
@@ -249,7 +244,6 @@ def store_compared(
 
     Parameters
     ----------
-    directory : PartDirectory
     tuples : Tuples
         In which is searched.
     columns : sequence of k LevelColumn or NumberColumn
@@ -293,8 +287,6 @@ def collect_patterns(scratch: Scratch, stored: StoredComparisons, known: Tuples,
 
     Parameters
     ----------
-    scratch : Scratch
-    stored : StoredComparisons
     known : Tuples
         Each counts as often as it has rows.
     name : str

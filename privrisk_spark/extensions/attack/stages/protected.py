@@ -52,7 +52,6 @@ def collect_tuples(rows: Batches, names: Sequence[str], *, most: int, key: str) 
 
     Parameters
     ----------
-    rows : Batches
     names : sequence of k str
         Columns of nodes.
     most : int
@@ -84,7 +83,6 @@ def collect_shown(records: Batches, rows: Tuples, *, most: int) -> Tuples:
         People beside their protected forms.
     rows : Tuples
         Of the protected table.
-    most : int
 
     Raises
     ------
@@ -301,7 +299,6 @@ def collect_decided(records: Batches, tuples: Tuples, *, most: int) -> LongArray
         As :func:`decided_forms` returns them.
     tuples : Tuples
         Of the release.
-    most : int
 
     Returns
     -------

@@ -79,7 +79,6 @@ def scored_rows(
 
     Parameters
     ----------
-    spark : SparkSession
     people : Batches
         In whom was searched: ``record_id``, ``q<j>``.
     links : StoredLinks

@@ -106,7 +106,6 @@ def lagrangian(entries: Entries, trade_off: float) -> LevelArray:
 
     Parameters
     ----------
-    entries : Entries
     trade_off : float
         ``λ >= 0``.
 
@@ -149,7 +148,6 @@ def solve(entries: Entries, problem: Problem, limit: float, *, most_states: int 
 
     Parameters
     ----------
-    entries : Entries
     problem : {"most-utility", "least-loss"}
         The second one hides as much loss as the utility that may be missing allows, which is the first one again.
     limit : float

@@ -196,10 +196,8 @@ class Amounts:
 
         Parameters
         ----------
-        entries : Entries
         keys : ndarray of uint64, shape (m,)
             Distinct for entries of equal ratio.
-        search : Search
         """
         places = entries.places()
         rows = np.flatnonzero(search.possible(places, keys))

@@ -139,7 +139,6 @@ def averages(graph: Graph, leak: Leak, series: Series, functions: Functions, wit
 
     Parameters
     ----------
-    graph : Graph
     leak : {"laplacian", "stochastic"}
     series : Series
         Of mean ``rate(graph, leak) t``; a ``missing`` above what is asked for makes ``error`` larger.
@@ -147,10 +146,6 @@ def averages(graph: Graph, leak: Leak, series: Series, functions: Functions, wit
         Each is found by itself: which others are there does not change a bit of it.
     within : ndarray of float64, shape (b,)
         The greatest error each may have. What float64 cannot promise is returned with the error it has.
-
-    Returns
-    -------
-    Averages
     """
     walked = _Walked.of(graph, leak, series)
     values, error = np.zeros(len(functions.wanted)), np.full(functions.n, np.inf)

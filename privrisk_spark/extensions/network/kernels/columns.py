@@ -64,12 +64,10 @@ class Columns:
 
     Parameters
     ----------
-    graph : Graph
     own : ndarray of float64, shape (n, 4)
         Of :mod:`.walking`.
     mass : float
         Sum of the measure.
-    room : Room
     """
 
     def __init__(self, graph: Graph, own: FloatArray, mass: float, room: Room) -> None:
@@ -121,7 +119,6 @@ class Columns:
 
         Parameters
         ----------
-        opened : sequence of int
         affordable : ndarray of bool, shape (WIDTH,)
             Which of them are read in 8 bits.
         """

@@ -164,17 +164,12 @@ def spread(graph: Graph, leak: Leak, series: Series, starts: FloatArray) -> Spre
 
     Parameters
     ----------
-    graph : Graph
     leak : {"laplacian", "stochastic"}
         For a walk of p steps and PageRank ``stochastic``.
     series : Series
         Of mean ``rate(graph, leak) t`` for diffusion over a time t.
     starts : ndarray of float64, shape (n, b)
         What there is at first; column c starts at v where it is 1 at v and 0 elsewhere (:func:`unit_starts`). Any sign.
-
-    Returns
-    -------
-    Spread
     """
     values = _series_of(graph, graph.degree, leak, rate(graph, leak), series, starts)
     return Spread(values, series.missing + _rounding(graph.transposed.degree, series))
@@ -251,7 +246,6 @@ def diffused(graph: Graph, leak: Leak, time: float, users: IntArray, error: floa
 
     Parameters
     ----------
-    graph : Graph
     leak : {"laplacian", "stochastic"}
     time : float
         ``t``: at least 0; infinity is the limit, :func:`settled`.
@@ -297,7 +291,6 @@ def squared(graph: Graph, leak: Leak, time: float, steps: int | None = None) -> 
 
     Parameters
     ----------
-    graph : Graph
     leak : {"laplacian", "stochastic"}
     time : float
         At least 0.

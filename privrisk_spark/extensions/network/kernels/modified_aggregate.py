@@ -161,7 +161,6 @@ def modified_aggregate(
 
     Parameters
     ----------
-    pairs : Pairs
     trade_off : float
         ``λ``: 0 or in [1e-60, 1e60].
     kappa : float

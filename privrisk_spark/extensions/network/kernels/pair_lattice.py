@@ -30,7 +30,6 @@ class Pair(NamedTuple):
         Agreements of the friends.
     any_of : bool
         Whether one consistent attribute is enough.
-    trade_off, kappa : float
     phi : float
         What stands for a Φ of 0; 0 if such level vectors are no candidates.
     slopes : ndarray of float64, shape (t,)
@@ -83,7 +82,6 @@ def pair_of(
     heights : ndarray of int8, shape (k,)
     weights, utilities : ndarray of float64, shape (k, H + 1)
     rows : ndarray of int8, shape (m, k)
-    trade_off, kappa : float
     any_of, floor : bool
         Whether one consistent attribute is enough, and Φ = 0 stands for φ.
     """

@@ -99,13 +99,7 @@ class Exposure:
 
 @dataclass(frozen=True)
 class Rule:
-    """If both profiles have the same known codes in all these columns, the trust is this.
-
-    Attributes
-    ----------
-    same : tuple of str
-    trust : float
-    """
+    """If both profiles have the same known codes in all these columns, the trust is this."""
 
     same: tuple[str, ...]
     trust: float
@@ -118,8 +112,6 @@ def trust_by_rules(
 
     Parameters
     ----------
-    rules : sequence of Rule
-    otherwise : float
     left, right : mapping of str to ndarray of int32, shape (n,)
         Codes of each column; negative where unknown, which equals nothing.
     n : int
@@ -148,10 +140,8 @@ def propagated_trust(graph: Graph, stated: FloatArray, series: Series) -> Spread
 
     Parameters
     ----------
-    graph : Graph
     stated : ndarray of float64, shape (n, b)
         Column c holds ``T_i·`` of one user i: trust and mistrust he stated, 0 elsewhere.
-    series : Series
 
     Returns
     -------

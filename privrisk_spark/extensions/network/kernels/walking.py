@@ -149,10 +149,8 @@ def survey(own: FloatArray, lists: Lists, size: int, centre: float, found: Float
     Parameters
     ----------
     own : ndarray of float64, shape (n, 4)
-    lists : Lists
     size : int
         Users in the list.
-    centre : float
     found : ndarray of float64, shape (5,)
         Becomes the least and the greatest value, the sum of the measure, and of the measure times the squares of the
         values less the centre, and how many edges the next step visits.
@@ -406,7 +404,6 @@ def step_alone(
         The graph.
     old, new : ndarrays, shape (n,)
         Codes of 16 or 8 bits, and of 16.
-    shift, factor : float
     found : ndarray of float64, shape (4,)
         Becomes what there is of the new codes, as :class:`Seen` has it.
     """

@@ -34,15 +34,7 @@ OPTIMIZED: dict[Problem, tuple[float, float]] = {"most-utility": (0.0, 1.0), "le
 
 @dataclass(frozen=True)
 class Costs:
-    """What a shown level costs and is worth in a pair.
-
-    Attributes
-    ----------
-    sensitivity : Sensitivity
-    utility : Utility
-    trust : Trust
-    exposure : Exposure
-    """
+    """What a shown level costs and is worth in a pair."""
 
     sensitivity: Sensitivity
     utility: Utility
@@ -82,13 +74,7 @@ def showing(
 
 @dataclass(frozen=True)
 class ByTradeOff:
-    """Decides by the least ``L - λU``, which separates.
-
-    Attributes
-    ----------
-    costs : Costs
-    trade_off : float
-    """
+    """Decides by the least ``L - λU``, which separates."""
 
     costs: Costs
     trade_off: float
@@ -111,9 +97,7 @@ class ByUser:
 
     Attributes
     ----------
-    costs : Costs
     problem : {"most-utility", "least-loss"}
-    limit : float
     """
 
     costs: Costs
@@ -149,7 +133,6 @@ class ByNetwork:
 
     Attributes
     ----------
-    costs : Costs
     search : Search
         That has ended.
     gap : float
@@ -178,9 +161,6 @@ def collect_by_network(scratch: Scratch, ground: Ground, costs: Costs, problem: 
 
     Parameters
     ----------
-    scratch : Scratch
-    ground : Ground
-    costs : Costs
     problem : {"most-utility", "least-loss"}
     limit : float
         Above 0.

@@ -58,9 +58,6 @@ def collect_decider(scratch: Scratch, policy: Policy, ground: Ground, tables: Ma
 
     Parameters
     ----------
-    scratch : Scratch
-    policy : Policy
-    ground : Ground
     tables : mapping of key to StoredNetwork
         What tables say of users.
 

@@ -51,8 +51,6 @@ class Acquainted:
 
     Attributes
     ----------
-    users : Users
-    trees : Trees
     numbers : ndarray of int64, shape (n,)
         Place of each pair among all.
     u, v : ndarray of int64, shape (n,)
@@ -130,15 +128,7 @@ class Decider(Protocol):
 
 @dataclass(frozen=True)
 class Ground:
-    """What every task needs to decide.
-
-    Attributes
-    ----------
-    users : StoredUsers
-    network : StoredNetwork
-    trees : StoredTrees
-    pairs : StoredPairs
-    """
+    """What every task needs to decide."""
 
     users: StoredUsers
     network: StoredNetwork
@@ -199,7 +189,6 @@ class DecidedSlices:
 
     Attributes
     ----------
-    directory : PartDirectory
     names : tuple of str
         Parquet files, each in the order of the ids: one, or of more pairs than :data:`SORTED` one a slice.
     facts : tuple of mapping
@@ -231,9 +220,6 @@ def collect_decisions(
 
     Parameters
     ----------
-    scratch : Scratch
-    ground : Ground
-    decider : Decider
     attributes : sequence of k str
     exposed : int
         Users of the greatest loss that each task names by number.
@@ -425,10 +411,6 @@ def collect_curve(
 
     Parameters
     ----------
-    scratch : Scratch
-    ground : Ground
-    decider : Decider
-    trade_offs : sequence of float
     pairs : int
         Of the sample, about; all if there are no more.
 

@@ -23,14 +23,10 @@ class ByDiffusion:
 
     Attributes
     ----------
-    sensitivity : Sensitivity
-    utility : Utility
-    exposure : Exposure
     table : StoredNetwork
         Stated trust, with values; 0 elsewhere.
     reach : StoredReach
         Of every pair.
-    limit : float
     """
 
     sensitivity: Sensitivity

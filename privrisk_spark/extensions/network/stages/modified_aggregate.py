@@ -28,7 +28,6 @@ class Layers:
 
     Attributes
     ----------
-    epsilon : float
     reading : {"layer", "equality"}
     """
 
@@ -42,14 +41,10 @@ class ByCommonFriends:
 
     Attributes
     ----------
-    sensitivity : Sensitivity
-    utility : Utility
-    trade_off, kappa : float
     consistency : {"all", "any"}
     zero_phi : {"exclude", "floor"}
     no_common_friend : {"reject", "owner", "as-published"}
         A pair without common friends shows nothing, counts the owner as its only common friend, or counts no one.
-    most_boxes : int
     layers : Layers or None
         By which Algorithm 8 decides as it was published; its gap is to the exact answer.
     """

@@ -25,7 +25,6 @@ class StoredNetwork:
 
     Attributes
     ----------
-    edges : StoredPairs
     offsets : tuple of n_buckets + 1 int
         First user of each bucket, and the number of users.
     valued : bool

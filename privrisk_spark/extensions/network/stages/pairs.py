@@ -38,10 +38,8 @@ def collect_sample(scratch: Scratch, users: StoredUsers, *, pairs: int, seed: in
 
     Parameters
     ----------
-    scratch : Scratch
     users : StoredUsers
         At least two.
-    pairs : int
     seed : int
         Public; which pairs are drawn depends on it and on the users alone.
     """
@@ -83,9 +81,6 @@ def collect_friends_of_friends(
 
     Parameters
     ----------
-    scratch : Scratch
-    users : StoredUsers
-    network : StoredNetwork
     most_walks : int
         Walks over a common friend that may be listed.
 

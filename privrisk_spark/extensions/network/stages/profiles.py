@@ -23,7 +23,6 @@ class StoredTrees:
 
     Attributes
     ----------
-    directory : PartDirectory
     token : str
         Identity: later ones may lie in the same directory, and workers live on.
     heights : tuple of k int

@@ -45,7 +45,6 @@ class StoredReach:
 
     Attributes
     ----------
-    directory : PartDirectory
     names : tuple of str
         Of each slice of the pairs: float64 (n, 2).
     offsets : tuple of int
@@ -133,11 +132,8 @@ def collect_reach(
 
     Parameters
     ----------
-    scratch : Scratch
-    ground : Ground
     table : StoredNetwork
         Stated trust, with values.
-    exposure : Exposure
     reach : Reach
         Small, as it goes to every task.
     computation, radius
@@ -173,13 +169,7 @@ def collect_reach(
 
 @dataclass(frozen=True)
 class OnWholeGraph:
-    """Finds it on the whole graph.
-
-    Attributes
-    ----------
-    network : StoredNetwork
-    spreading : Spreading
-    """
+    """Finds it on the whole graph."""
 
     network: StoredNetwork
     spreading: Spreading
@@ -201,14 +191,7 @@ class OnWholeGraph:
 
 @dataclass(frozen=True)
 class OnEgoNetworks:
-    """Finds it among the people around u, or around v if v is far from u; what leaves them is taken for the worst.
-
-    Attributes
-    ----------
-    network : StoredNetwork
-    spreading : Spreading
-    radius : int
-    """
+    """Finds it among the people around u, or around v if v is far from u; what leaves them is taken for the worst."""
 
     network: StoredNetwork
     spreading: Spreading

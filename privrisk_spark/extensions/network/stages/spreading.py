@@ -55,12 +55,8 @@ def collect_spread(
 
     Parameters
     ----------
-    scratch : Scratch
-    ground : Ground
     table : StoredNetwork
         Stated trust, with values.
-    exposure : Exposure
-    spreading : Spreading
 
     Raises
     ------

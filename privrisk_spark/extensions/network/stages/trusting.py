@@ -62,7 +62,6 @@ class Ruled:
     ----------
     rules : tuple of (tuple of str, float)
         Numbers of attributes, as texts, and what T is.
-    otherwise : float
     """
 
     rules: tuple[tuple[tuple[str, ...], float], ...]
@@ -164,8 +163,6 @@ def likeness(users: Users, trees: Trees, some: LongArray, others: LongArray) -> 
 
     Parameters
     ----------
-    users : Users
-    trees : Trees
     some, others : ndarray of int64, shape (n,) and (m,)
 
     Returns

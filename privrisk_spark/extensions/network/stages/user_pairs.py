@@ -51,13 +51,11 @@ class Pieces:
 
     Attributes
     ----------
-    directory : PartDirectory
     names : tuple of str
         Words; beside them ``….values``, where the pairs have some.
     read, nulls, unknown, loops : int
         Rows of the table, and of them those that lack an end, name somebody who is no user, or one user twice
         where that says nothing.
-    valued : bool
     """
 
     directory: PartDirectory
@@ -75,7 +73,6 @@ class StoredPairs:
 
     Attributes
     ----------
-    directory : PartDirectory
     token : str
         Identity: later ones may lie in the same directory, and workers live on.
     names : tuple of n_buckets str
@@ -115,7 +112,6 @@ def check_columns(frame: DataFrame, named: Mapping[str, str], *, key: str) -> No
 
     Parameters
     ----------
-    frame : DataFrame
     named : mapping of str to str
         Columns by the option that names them.
     key : str
@@ -159,11 +155,8 @@ def collect_pieces(
 
     Parameters
     ----------
-    scratch : Scratch
-    users : StoredUsers
     frame : DataFrame
         The table as Spark opened it.
-    table : UserPairs or UserAttributes
     key : str
         Of the policy, for messages; its last word names the directory.
     both : bool
@@ -257,9 +250,6 @@ def collect_buckets(
 
     Parameters
     ----------
-    scratch : Scratch
-    pieces : Pieces
-    users : StoredUsers
     name : str
         Of the directory.
     key : str

@@ -69,7 +69,6 @@ class StoredUsers:
 
     Attributes
     ----------
-    directory : PartDirectory
     token : str
         Identity: a later one may lie in the same directory, and workers live on.
     names : tuple of n_buckets str
@@ -182,10 +181,8 @@ def collect_users(scratch: Scratch, encoded: Batches, rows: int, *, k: int, n_we
 
     Parameters
     ----------
-    scratch : Scratch
     encoded : Batches
         ENCODED, resolved; ids are there and differ.
-    rows : int
     k : int
         Attributes.
     n_weights : int

@@ -23,7 +23,6 @@ def mdav_groups(points: FloatArray, k: int) -> LongArray:
     ----------
     points : ndarray of float64, shape (n, p)
         C-contiguous.
-    k : int
 
     Returns
     -------
@@ -120,8 +119,6 @@ def variable_groups(points: FloatArray, k: int, gamma: float, order: LongArray) 
     ----------
     points : ndarray of float64, shape (n, p)
         C-contiguous.
-    k : int
-    gamma : float
     order : ndarray of int64, shape (n,)
         Points in the order in which groups are begun with those that are left.
 
@@ -173,7 +170,6 @@ def optimal_starts(values: FloatArray, k: int) -> LongArray:
     ----------
     values : ndarray of float64, shape (n,)
         Ascending.
-    k : int
 
     Returns
     -------

@@ -197,7 +197,6 @@ def block_of_rank(ranks: LongArray, n: int, size: int) -> LongArray:
     ----------
     ranks : ndarray of int64, shape (m,)
         In [0, n).
-    n : int
     size : int
         At least 1; with at least ``2 k`` every block has at least two groups. All is one block if n is below it.
 

@@ -84,7 +84,6 @@ def swap_segments(n: int, width: int, segments: int) -> LongArray:
 
     Parameters
     ----------
-    n, width : int
     segments : int
         As many are wanted; there are fewer if one would be shorter than ``4 (width + 1)``.
 

@@ -50,7 +50,6 @@ class Dealing:
         ----------
         rank_correlation : ndarray of float64, shape (k + q, k + q)
             Spearman's, the k confidential attributes first.
-        k : int
 
         Notes
         -----
@@ -106,7 +105,6 @@ def normal_scores(middle_ranks: FloatArray, n: int) -> FloatArray:
     ----------
     middle_ranks : ndarray of float64, any shape
         In [1, n]; equal values share the middle of their ranks.
-    n : int
 
     Returns
     -------

@@ -40,7 +40,6 @@ class Arrangement:
     ----------
     one : Arranged
         For which they are in order.
-    directory : PartDirectory
     ranges : tuple of (str, int, int)
         Name of each range, the rank of its first record and that after its last.
     """
@@ -67,9 +66,6 @@ def collect_arrangement(scratch: Scratch, held: Held, one: Arranged, key: bytes,
 
     Parameters
     ----------
-    scratch : Scratch
-    held : Held
-    one : Arranged
     key : bytes
         Of the words of its records.
     store : str

@@ -14,10 +14,8 @@ def masked_rules(
 
     Parameters
     ----------
-    facts : InputFacts
     released : ReleaseFacts
         Its classes are those of values.
-    masked : MaskingFacts
     as_decided : bool
         Whether the files hold the masked values of which the changes were counted.
     proved_k : int or None

@@ -35,15 +35,12 @@ class Held:
 
     Attributes
     ----------
-    directory : PartDirectory
     names : tuple of str
         Of the parts.
     schema : StructType
         Of the table as it was encoded: ids and released columns.
     columns : tuple of str
         Released columns, in their order.
-    plan : MaskPlan
-    rows : int
     missing : dict of column to records without a value
         Of the masked ones.
     deviations : dict of column to Deviation
@@ -112,7 +109,6 @@ def patterns_of(one: Arranged, numbers: FloatArray) -> tuple[LongArray, BoolArra
 
     Parameters
     ----------
-    one : Arranged
     numbers : ndarray of float64, shape (n, c)
         Of its columns, NaN where missing.
 
@@ -138,12 +134,10 @@ def collect_held(scratch: Scratch, encoded: Batches, columns: Sequence[str], pla
 
     Parameters
     ----------
-    scratch : Scratch
     encoded : Batches
         ENCODED, with ``block``.
     columns : sequence of str
         Released columns, in their order.
-    plan : MaskPlan
 
     Raises
     ------

@@ -17,7 +17,6 @@ class MaskKeys:
 
     Attributes
     ----------
-    release_key : bytes
     bound : tuple of str
         Run id and snapshot: another table under the same run id gives unrelated draws.
     """
@@ -35,7 +34,6 @@ def record_words(key: bytes, table: pa.Table) -> WordArray:
 
     Parameters
     ----------
-    key : bytes
     table : pa.Table
         With ``block``.
 

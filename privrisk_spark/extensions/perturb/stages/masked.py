@@ -49,7 +49,6 @@ class MaskedRows:
     ----------
     tuples : TupleParts
         What is to be released.
-    decisions : PartDirectory
     decision_names : tuple of str
         Parts with the id of each record and the values it is released with.
     compared : Batches
@@ -79,11 +78,8 @@ def collect_masked(
 
     Parameters
     ----------
-    scratch : Scratch
-    held : Held
     solved : sequence of Solved
         Of what depends on an order.
-    keys : MaskKeys
     bounds : mapping of column to its low and high bound
         Of the columns that are coded at top or bottom.
     record_id : str
@@ -247,10 +243,6 @@ def masking_facts(
 
     Parameters
     ----------
-    held : Held
-    rows : MaskedRows
-    solved : sequence of Solved
-    losses : sequence of BlockLoss
     by_rank : mapping of column to IntervalTally
         Interval disclosure by ranks.
     """

@@ -40,7 +40,6 @@ def check_types(plan: MaskPlan, table: T.StructType) -> None:
 
     Parameters
     ----------
-    plan : MaskPlan
     table : StructType
         Of the table.
 
@@ -92,10 +91,6 @@ def is_numeric(kind: T.DataType) -> bool:
 
 def doubles_of(values: pa.ChunkedArray) -> tuple[FloatArray, int]:
     """Return the numbers of a column, and how many of them are none that can be masked.
-
-    Parameters
-    ----------
-    values : pa.ChunkedArray
 
     Returns
     -------

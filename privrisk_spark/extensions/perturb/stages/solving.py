@@ -39,8 +39,6 @@ class Solved:
 
     Attributes
     ----------
-    columns : tuple of str
-    directory : PartDirectory
     names : tuple of str
         One of each segment.
     suppressed : int
@@ -68,9 +66,6 @@ def collect_solved(scratch: Scratch, held: Held, arrangement: Arrangement, *, st
 
     Parameters
     ----------
-    scratch : Scratch
-    held : Held
-    arrangement : Arrangement
     store : str
         Name of a new directory in the scratch directory.
     """
@@ -142,8 +137,6 @@ def measure_block_loss(scratch: Scratch, held: Held, one: Arranged, key: bytes) 
 
     Parameters
     ----------
-    scratch : Scratch
-    held : Held
     one : Arranged
         Columns that are aggregated in blocks.
     key : bytes

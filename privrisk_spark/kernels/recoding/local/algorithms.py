@@ -29,7 +29,6 @@ class LocalRecoding(Protocol):
 
         Parameters
         ----------
-        measured : Measured
         k : int
             Rows of every class, at least 1.
         also : sequence of Condition

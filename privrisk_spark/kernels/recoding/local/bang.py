@@ -62,7 +62,6 @@ def bang(measured: Measured, k: int, also: Sequence[Condition] = ()) -> Partitio
 
     Parameters
     ----------
-    measured : Measured
     k : int
         Rows of every class, at least 1.
     also : sequence of Condition

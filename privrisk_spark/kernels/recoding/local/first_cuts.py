@@ -84,7 +84,6 @@ class FirstCuts:
         Parameters
         ----------
         places : sequence of k ndarrays of int32, shape (n_records,)
-        n_records : int
 
         Returns
         -------

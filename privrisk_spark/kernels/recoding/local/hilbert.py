@@ -46,7 +46,6 @@ def curve(axes: Sequence[LongArray], bits: int) -> tuple[LongArray, ...]:
     ----------
     axes : sequence of n ndarrays of int64, shape (m,)
         Coordinates, at least 0 and below ``2**bits``.
-    bits : int
 
     Returns
     -------
@@ -104,7 +103,6 @@ def hilbert(measured: Measured, k: int, also: Sequence[Condition] = ()) -> Parti
 
     Parameters
     ----------
-    measured : Measured
     k : int
         Rows of every class, at least 1.
     also : sequence of Condition

@@ -108,7 +108,6 @@ def mondrian(
 
     Parameters
     ----------
-    measured : Measured
     k : int
         Rows of every class, at least 1.
     also : sequence of Condition
@@ -152,7 +151,6 @@ def strict_groups(
         Sensitive values of these, if anything is asked about them.
     region : ndarray of int64, shape (m,)
         In which each record begins, numbered from 0 without gaps.
-    asked : Asked
     ordered : sequence of k bool
 
     Returns
@@ -241,7 +239,6 @@ def histogram(
     ----------
     region : ndarray of int64, shape (n,)
     places : ndarray of int32, shape (n,)
-    n_places : int
     rows : ndarray of int64, shape (n,)
     held : tuple of SensitiveRuns or Holders
         Sensitive values of these rows.
@@ -273,7 +270,6 @@ def cuts(
         Of the same regions.
     n_regions : int
         Numbered from 0.
-    asked : Asked
     ordered : sequence of k bool
     """
     width = np.full((len(orders), n_regions), -1.0)
@@ -301,7 +297,6 @@ def assign(found: Cuts, orders: Sequence[LeafOrder], places: Sequence[IntArray],
 
     Parameters
     ----------
-    found : Cuts
     orders : sequence of k LeafOrder
     places : sequence of k ndarrays of int32, shape (m,)
         Of the records' values.

@@ -82,7 +82,6 @@ def joined(part_rows: LongArray, held: tuple[Held, ...], number: LongArray, n: i
         Of each sensitive attribute, its values in each part.
     number : ndarray of int64
         Class of each part, below ``n``; every class has a part.
-    n : int
     """
     rows = np.bincount(number, weights=part_rows, minlength=n).astype(np.int64)
     return NodeClasses(np.full(n, -1), rows, tuple(united(runs, number, n) for runs in held))
@@ -129,7 +128,6 @@ class Partition:
 
         Parameters
         ----------
-        measured : Measured
         one_numbering : bool
             Whether a node has one number at all levels, so that classes with the same nodes are one to the reader.
         """
@@ -180,8 +178,6 @@ def published(
 
     Parameters
     ----------
-    measured : Measured
-    asked : Asked
     group : ndarray of int64, shape (p,)
         Group of each piece, at least 0; -1 for rows that are suppressed.
     record, rows : ndarrays of int64, shape (p,), optional
@@ -218,8 +214,6 @@ def labelled(measured: Measured, asked: Asked, of: LongArray, class_levels: Leve
 
     Parameters
     ----------
-    measured : Measured
-    asked : Asked
     of : ndarray of int64, shape (m,)
         Class of each distinct record; -1 for one that is suppressed.
     class_levels : ndarray of int8, shape (n_classes, k)

@@ -31,7 +31,6 @@ def mondrian_relaxed(measured: Measured, k: int, also: Sequence[Condition] = ())
 
     Parameters
     ----------
-    measured : Measured
     k : int
         Rows of every class, at least 1.
     also : sequence of Condition

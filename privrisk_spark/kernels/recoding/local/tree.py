@@ -113,7 +113,6 @@ def grown(measured: Measured, k: int, also: Sequence[Condition] = ()) -> tuple[P
 
     Parameters
     ----------
-    measured : Measured
     k : int
         Rows of every class, at least 1.
     also : sequence of Condition

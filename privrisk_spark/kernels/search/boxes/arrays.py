@@ -32,7 +32,6 @@ class Record(NamedTuple):
     weights, utilities : ndarray of float64, shape (k, L)
         Finite from ``bottom`` on.
     bottom, heights : ndarray of int64, shape (k,)
-    rows : RowSets
     dictionary_rows, prior : ndarray of float64, shape (D,)
     worst : bool
         The largest over the dictionaries instead of the expectation.
@@ -48,8 +47,6 @@ class Record(NamedTuple):
         Level in [lo, hi] of least ``w - slope · d``, the lowest of equals.
     steps : ndarray of int64, shape (k, L), or of shape (k, 0)
         Utility lost from level 0 on in whole units, where utilities are multiples of one.
-    unit : float
-    objective : int
     constraint : float
         Floor, ceiling, or trade-off.
     """
@@ -78,7 +75,6 @@ def record_of(lattice: RecordLattice, objective: Objective) -> Record | None:
 
     Parameters
     ----------
-    lattice : RecordLattice
     objective : LeastRisk or GreatestUtility or LeastPenalized
 
     Returns

@@ -333,17 +333,12 @@ def search(record: Record, most_boxes: int, few: int, room: int) -> SearchResult
 
     Parameters
     ----------
-    record : Record
     most_boxes : int
         Boxes evaluated before the search ends with what it has.
     few : int
         Most consistent rows of a box at which they are looked at one by one.
     room : int
         Boxes that there is room for at first; it is doubled as often as needed. Does not change a result.
-
-    Returns
-    -------
-    SearchResult
     """
     k, words, n_dictionaries = len(record.heights), record.rows.tables.shape[1], len(record.dictionary_rows)
     best = Best(np.zeros(1, dtype=np.bool_), np.zeros(2), np.zeros(k, dtype=np.int64))

@@ -238,7 +238,6 @@ def sorted_columns(columns: npt.NDArray[Any], *, ascending: bool = False) -> npt
     Parameters
     ----------
     columns : ndarray, shape (n, ...)
-    ascending : bool
     """
     found: list[npt.NDArray[Any]] = list(columns)
     for low, high in _exchanges(len(found)):

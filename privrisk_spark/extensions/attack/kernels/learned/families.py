@@ -138,7 +138,6 @@ class WeightsFamily:
 
     Attributes
     ----------
-    n : int
     ordered : bool
         Whether differences are weighed in descending order.
     """
@@ -245,12 +244,7 @@ class ChoquetFamily:
 
 @dataclass(frozen=True)
 class BilinearFamily:
-    """Bilinear forms: the upper triangle of a positive semi-definite matrix of trace 1, row by row.
-
-    Attributes
-    ----------
-    n : int
-    """
+    """Bilinear forms: the upper triangle of a positive semi-definite matrix of trace 1, row by row."""
 
     n: int
     monotone = False

@@ -92,7 +92,6 @@ class Learned:
 
     Attributes
     ----------
-    kind : Kind
     aggregate : Aggregate
         The weighted mean with the standard weights, where none of the family finds more.
     status : {"proved", "heuristic"}

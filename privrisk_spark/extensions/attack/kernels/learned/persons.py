@@ -90,8 +90,6 @@ def persons_found_by(aggregate: Aggregate, file: SearchedFile, persons: KnownPer
     ----------
     aggregate : Aggregate
         Searched by, instead of the file's own weights.
-    file : SearchedFile
-    persons : KnownPersons
     """
     searched = searched_by(aggregate, file.differences, file.cells, file.rows)
     links = searched.linked(persons.known)

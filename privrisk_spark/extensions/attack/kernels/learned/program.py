@@ -38,7 +38,6 @@ class Constraints:
 
     Attributes
     ----------
-    family : Family
     record : ndarray of int64, shape (c,)
         Position of the record among those with a stake.
     gaps : sparse array, shape (c, f)
@@ -94,7 +93,6 @@ def least_hinge(constraints: Constraints, stakes: FloatArray, margin: float, sta
         At least one of a record with a stake.
     stakes : ndarray of float64, shape (m,)
         At least 0; constraints of records without a stake are left out.
-    margin : float
     start : ndarray of float64, shape (f,), optional
         Parameters of the family that may be near.
 
@@ -193,10 +191,8 @@ def fewest_failures(
 
     Parameters
     ----------
-    constraints : Constraints
     stakes : ndarray of float64, shape (m,)
         At least 0.
-    margin : float
     at_most : float
         Value of a solution that is known: none worse is looked for.
     nodes : int
@@ -234,7 +230,6 @@ def greatest_margin(constraints: Constraints, held: BoolArray) -> FloatArray | N
 
     Parameters
     ----------
-    constraints : Constraints
     held : ndarray of bool, shape (m,)
         Records whose constraints are to be met.
 

@@ -184,7 +184,6 @@ class ComparedFile:
 
     Attributes
     ----------
-    aggregate : Aggregate
     differences : tuple of k Difference
     cells : ndarray of int32, shape (p, k)
         Which of the distinct cells of each attribute a record has.

@@ -66,8 +66,6 @@ def found_by(aggregate: Aggregate, file: SearchedFile, records: KnownRecords) ->
     ----------
     aggregate : Aggregate
         Searched by, instead of the file's own weights.
-    file : SearchedFile
-    records : KnownRecords
 
     Returns
     -------
@@ -106,7 +104,6 @@ class Training:
 
     Attributes
     ----------
-    family : Family
     file : SearchedFile
         Its weights are the standard ones.
     records : KnownRecords
@@ -156,7 +153,6 @@ class Training:
 
         Parameters
         ----------
-        aggregate : Aggregate
         asked : ndarray of float64, shape (m,)
             Clearances that are told are those below this; -inf for a record of which none is.
         wanted : ndarray of float64, shape (m,)
