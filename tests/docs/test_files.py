@@ -25,7 +25,7 @@ def rows_of(heading: str) -> list[list[str]]:
 def describe(file: Path) -> str:
     try:
         options = recognize_table(str(file)).options
-    except ConfigError:  # tests/storage/test_recognized.py has the message
+    except ConfigError:  # tests/tables/test_recognized.py has the message
         return "refused: write it with `row.names = FALSE` or `col.names = NA`"
     written = ", ".join(f"{key}: {json.dumps(value)}" for key, value in sorted(options.items()))
     return f"`{written}`".replace("|", r"\|")

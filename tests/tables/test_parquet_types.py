@@ -89,14 +89,18 @@ CASES: dict[str, Case] = {
     "null": Case(pa.null(), [None, None], "string"),
     "bool": same(pa.bool_(), "boolean", True, False),
     "int8": same(pa.int8(), "tinyint", -128),
+    "int16": same(pa.int16(), "smallint", -(2**15)),
+    "int32": same(pa.int32(), "int", -(2**31)),
     "int64": same(pa.int64(), "bigint", -(2**63)),
     "uint8": same(pa.uint8(), "smallint", 255),
     "uint16": same(pa.uint16(), "int", 2**16 - 1),
     "uint32": same(pa.uint32(), "bigint", 2**32 - 1),
     "uint64": Case(pa.uint64(), [2**64 - 1, None], "decimal(20,0)", [Decimal(2**64 - 1), None]),
     "float16": Case(pa.float16(), [np.float16(1.5), np.float16("nan"), None], "float", [1.5, None, None]),
+    "float32": Case(pa.float32(), [1.5, float("nan"), None], "float", [1.5, None, None]),
     "double": Case(pa.float64(), [-0.0, float("nan"), None], "double", [-0.0, None, None]),
     "decimal32": same(pa.decimal32(5, 2), "decimal(5,2)", Decimal("-1.50")),
+    "decimal64": same(pa.decimal64(18, 2), "decimal(18,2)", Decimal("-1.50")),
     "decimal128": same(pa.decimal128(38, 3), "decimal(38,3)", Decimal("0.001")),
     "decimal256 that fits": same(pa.decimal256(38, 2), "decimal(38,2)", Decimal("1.50")),
     "decimal256": unread(pa.decimal256(50, 2), "write it as decimal(38, 2) or as text", Decimal("1.50")),
@@ -106,6 +110,12 @@ CASES: dict[str, Case] = {
     "timestamp[ms]": same(pa.timestamp("ms"), "timestamp_ntz", dt.datetime(1582, 10, 4, 1)),
     "timestamp[us]": same(pa.timestamp("us"), "timestamp_ntz", NOON),
     "timestamp[ns]": Case(pa.timestamp("ns"), NANOSECONDS, "timestamp_ntz", MICROSECONDS),
+    "timestamp[s, zone]": Case(
+        pa.timestamp("s", "Europe/Berlin"), [0, None], "timestamp", [instant(dt.datetime(1970, 1, 1)), None]
+    ),
+    "timestamp[us, zone]": Case(
+        pa.timestamp("us", "UTC"), [0, None], "timestamp", [instant(dt.datetime(1970, 1, 1)), None]
+    ),
     "timestamp[ms, zone]": Case(
         pa.timestamp("ms", "Asia/Tokyo"), [0, None], "timestamp", [instant(dt.datetime(1970, 1, 1)), None]
     ),
@@ -121,6 +131,8 @@ CASES: dict[str, Case] = {
     "fixed binary": same(pa.binary(2), "binary", b"\xff\x00"),
     "list": same(pa.list_(pa.uint8()), "array<smallint>", [1, None], []),
     "large list": same(pa.large_list(pa.large_string()), "array<string>", ["a", None], []),
+    "list view": unread(pa.list_view(pa.int8()), "write it as a list", [1]),
+    "large list view": unread(pa.large_list_view(pa.int8()), "write it as a list", [1]),
     "fixed list": same(pa.list_(pa.int32(), 2), "array<int>", [1, 2]),
     "struct": same(
         pa.struct([("a", pa.timestamp("ms")), ("b", pa.list_(pa.decimal128(5, 1)))]),
