@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 import privrisk_spark as pr
 from benchmarks.s3_server import BUCKET, SECRET
 from privrisk_spark.cli.app import app
+from privrisk_spark.engine.session import _local_directory
 from privrisk_spark.ledger.ledger import Ledger
 from privrisk_spark.pipelines.release import encoded
 from privrisk_spark.runs import keystore
@@ -35,6 +36,7 @@ from privrisk_spark.storage.objects import ObjectStore
 @pytest.fixture
 def store(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
     assert endpoint
+    _local_directory()  # of this process, which its first run would make on the machine
     at_machine(monkeypatch, tmp_path / "machine")
     return ObjectStore(Location("s3", BUCKET, uuid4().hex), retry_seconds=5)
 
