@@ -274,8 +274,8 @@ def parsed(line: str) -> None:
 
 
 THOROUGH = {
-    "masking": "tests/pipelines/release/test_masked.py; the commands are parsed above",
-    "attacks": "tests/pipelines/test_attack.py; the commands are parsed above",
+    "masking": "tests/extensions/perturb/test_release.py; the commands are parsed above",
+    "attacks": "tests/extensions/attack/pipeline/test_run.py; the commands are parsed above",
     "ledger": "tests/cli/test_ledger.py; the commands are parsed above",
 }
 """Documents of which a usual run only looks whether their commands are understood, and what covers what they do."""

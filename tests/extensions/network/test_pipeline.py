@@ -1007,7 +1007,7 @@ def test_the_three_computations_agree_within_their_bounds(
     assert not any(one.equals(drawn[3][0]) for one in drawn[4])
 
 
-@pytest.mark.thorough("tests/stages/sharing/test_network.py and the kernels of each model")
+@pytest.mark.thorough("tests/extensions/network/stages/test_network.py and the kernels of each model")
 def test_directed_edges_go_one_way_in_every_model(policy: Make, share: Share, tmp_path: Path) -> None:
     """u tells v: v is shown something, information of v flows on to whom he tells, and common friends are told by u."""
     rows, edges = people(), friendships()
@@ -1302,7 +1302,7 @@ def test_what_one_user_says_changes_no_row_but_of_those_he_shows_or_befriends(
         assert before.loc[p9].shape == after.loc[p9].shape
 
 
-@pytest.mark.thorough("tests/stages/sharing/test_network.py")
+@pytest.mark.thorough("tests/extensions/network/stages/test_network.py")
 def test_users_with_very_many_friends_are_survived(
     policy: Make, share: Share, tmp_path: Path, privrisk: Privrisk
 ) -> None:

@@ -94,7 +94,7 @@ def test_bytes_that_are_no_text_are_refused_in_parquet(privrisk: Privrisk, small
     assert "columns.diagnosis: it has bytes that are no text in UTF-8" in ran.err
 
 
-@pytest.mark.thorough("tests/engine/test_sources.py")
+@pytest.mark.thorough("tests/tables/test_sources.py")
 def test_a_table_of_many_columns_is_read(privrisk: Privrisk, small: Path, tmp_path: Path, parts: Path) -> None:
     """Also where its ids are derived, from all columns."""
     for file in parts.iterdir():

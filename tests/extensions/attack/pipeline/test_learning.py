@@ -142,7 +142,7 @@ def test_probabilities_of_agreement_are_found_without_a_known_pair(run: Run) -> 
     )
 
 
-@pytest.mark.thorough("tests/stages/attacking/test_probabilistic.py")
+@pytest.mark.thorough("tests/extensions/attack/stages/test_probabilistic.py")
 def test_agreement_on_a_rare_town_weighs_more(run: Run, tmp_path: Path) -> None:
     """Best candidates by the model's own m, and by the frequency of each town instead of u, pair by pair."""
     of = random.Random(2)
@@ -189,7 +189,7 @@ def test_agreement_on_a_rare_town_weighs_more(run: Run, tmp_path: Path) -> None:
     assert "agreement on a rare value weighs more than on a frequent one: town" in " ".join(document["notes"])
 
 
-@pytest.mark.thorough("tests/stages/attacking/test_learned.py; tests/kernels/linkage/learned")
+@pytest.mark.thorough("tests/extensions/attack/stages/test_learned.py; tests/kernels/linkage/learned")
 def test_what_decides_is_learned_and_holds_of_others(run: Run) -> None:
     """Only town, job and pet tell anything; the standard weights are misled by a column that is noise."""
     rows, shown = files(600, {"town": 1.0, "job": 1.0, "pet": 1.0, "noise": 0.0})

@@ -164,7 +164,7 @@ def test_as_many_are_found_as_two_loops_find(masked: Release, noise: float) -> N
     assert document["known"]["sex"] == "by levels of its hierarchy"
 
 
-@pytest.mark.thorough("tests/stages/attacking/test_distance.py")
+@pytest.mark.thorough("tests/extensions/attack/stages/test_distance.py")
 def test_rows_without_values_do_not_draw_everybody_away(masked: Release) -> None:
     """Whoever takes a lost number for any number finds people by the others; by the nearest one he finds hardly any."""
     table = [
@@ -198,7 +198,7 @@ def test_rows_without_values_do_not_draw_everybody_away(masked: Release) -> None
         assert right > max(N / 3, 2 * found(document, begins))
 
 
-@pytest.mark.thorough("tests/stages/attacking/test_classes.py")
+@pytest.mark.thorough("tests/extensions/attack/stages/test_classes.py")
 def test_nobody_is_in_a_class_of_masked_values(masked: Release) -> None:
     """The masked row of a person is not in the class that is known of him: nothing is inferred from it."""
     document = masked(5.0).attacked(*only(methods="distance, homogeneity", cells="nearest", standardization="people"))
@@ -290,7 +290,7 @@ def test_whoever_knows_that_columns_were_aggregated_projects_or_repeats_it(maske
     assert by_method(document, "repetition") == pytest.approx(right(alike), abs=1e-9)
 
 
-@pytest.mark.thorough("tests/planning/test_attack_masks.py")
+@pytest.mark.thorough("tests/extensions/attack/planning/test_masks.py")
 def test_masks_that_leave_every_row_possible_are_said(masked: Release) -> None:
     made = masked(1.0)
     both = only(methods="distance, transparency", cells="nearest", standardization="people")

@@ -466,7 +466,7 @@ def test_texts_that_are_spelled_otherwise_are_near(policy: Make, attack: Attack,
     assert by_texts.document["known"] == {"city": "as a text"}
 
 
-@pytest.mark.thorough("tests/kernels/linkage/test_knowledge.py")
+@pytest.mark.thorough("tests/extensions/attack/kernels/test_knowledge.py")
 def test_an_intruder_who_knows_less_or_has_it_wrong(policy: Make, attack: Attack, tmp_path: Path) -> None:
     """Found is what two loops find of what he knows, and the same however the table lies."""
     rows = [row for row in table(80) if row["age"] and row["city"]]
@@ -583,7 +583,7 @@ def test_a_sample_is_the_same_however_the_table_lies(policy: Make, attack: Attac
     assert "are a sample" in " ".join(few.document["notes"])
 
 
-@pytest.mark.thorough("tests/stages/attacking/test_blocks.py")
+@pytest.mark.thorough("tests/extensions/attack/stages/test_blocks.py")
 def test_above_exact_pairs_blocks_are_searched_and_their_recall_is_told(
     policy: Make, attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -190,7 +190,7 @@ def test_ids_are_needed_on_neither_side(run: Run, tmp_path: Path) -> None:
     assert ended.pairs("person-uniform")["record_id"].is_unique
 
 
-@pytest.mark.thorough("tests/stages/attacking/test_probabilistic.py")
+@pytest.mark.thorough("tests/extensions/attack/stages/test_probabilistic.py")
 def test_match_weights_without_truth_say_which_are_links(run: Run, tmp_path: Path) -> None:
     """Classes of the rule are counted, and their links are scored in bits."""
     rows = table()
@@ -360,7 +360,7 @@ def test_persons_of_a_release_of_ours(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough(
-    "tests/pipelines/test_attack_learning.py learns them of rows; tests/stages/attacking/test_learned.py"
+    "tests/extensions/attack/pipeline/test_learning.py learns them of rows; tests/extensions/attack/stages/test_learned.py"
 )
 def test_distances_are_learned_from_some_persons_and_find_others(run: Run, tmp_path: Path) -> None:
     """Standard weights find of the persons held out what a loop over their rows finds; nobody is in both samples."""

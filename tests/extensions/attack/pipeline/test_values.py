@@ -181,7 +181,7 @@ def classes_of(tmp_path: Path) -> dict[tuple[Any, ...], list[Any]]:
 
 @pytest.mark.parametrize(
     "kind",
-    ["k-anonymous", pytest.param("by risk", marks=pytest.mark.thorough("tests/stages/attacking/test_classes.py"))],
+    ["k-anonymous", pytest.param("by risk", marks=pytest.mark.thorough("tests/extensions/attack/stages/test_classes.py"))],
 )
 def test_values_are_inferred_as_loops_over_the_classes_infer_them(
     privrisk: Privrisk, anonymous: Released, made: Release, tmp_path: Path, kind: str
@@ -434,7 +434,7 @@ def test_whoever_makes_the_classes_again_is_left_with_their_rows(run: Run, tmp_p
         assert "classes can be made again by who knows all quasi-identifiers alone" in " ".join(less.document["notes"])
 
 
-@pytest.mark.thorough("tests/stages/attacking/test_distance.py links by the same columns, without a release")
+@pytest.mark.thorough("tests/extensions/attack/stages/test_distance.py links by the same columns, without a release")
 def test_an_intruder_may_know_a_sensitive_value_which_all_rows_show(
     privrisk: Privrisk, anonymous: Released, tmp_path: Path
 ) -> None:
@@ -621,7 +621,7 @@ def test_all_that_can_be_tried_is_tried_and_the_rest_is_said(
     [
         "a share",
         pytest.param(
-            "a table of his own", marks=pytest.mark.thorough("tests/pipelines/test_attack.py has such an intruder")
+            "a table of his own", marks=pytest.mark.thorough("tests/extensions/attack/pipeline/test_run.py has such an intruder")
         ),
     ],
 )
@@ -722,7 +722,7 @@ def test_too_many_certain_values_are_exit_code_one(run: Run, tmp_path: Path) -> 
     assert said in missed.document["paragraph"]
 
 
-@pytest.mark.thorough("tests/stages/attacking/test_classes.py, without a release")
+@pytest.mark.thorough("tests/extensions/attack/stages/test_classes.py, without a release")
 def test_nothing_is_certain_of_a_column_without_a_value(run: Run, tmp_path: Path) -> None:
     """That a value is missing is no secret: of 30 people, one has a value, and it is certain of that one alone."""
     nothing = [{**row, "ill": None} for row in table(30)]
