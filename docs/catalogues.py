@@ -1,7 +1,8 @@
 """Write pages from the program: ``python docs/catalogues.py`` (``--check`` only says whether one is old).
 
 ``policy-keys.md`` is made of the policy's JSON Schema and ``policy_examples.yaml``, ``command-line.md`` of the
-commands, ``measures.md`` of the catalogue of measures, ``glossary.md`` of the words of reports.
+commands, ``measures.md`` of the catalogue of measures, ``glossary.md`` of the words of reports, ``bibliography.md`` of
+``references.bib``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import typer.main
 import yaml
@@ -228,6 +230,37 @@ def glossary() -> str:
     return page(lines)
 
 
+def bibliography() -> str:
+    """Return the page of the works that are cited, by the headings of ``references.bib``."""
+    text = (DOCS / "references.bib").read_text(encoding="utf-8")
+    lines = [
+        "# Bibliography",
+        "",
+        "*Written by `python docs/catalogues.py` from [references.bib](references.bib).*",
+        "",
+        "These are the works that the code and the documents cite. For example, F12 in a docstring is the first one.",
+        "",
+    ]
+    for heading, entry in re.findall(r"(?ms)^% -+ ([^\n]+)$|^@\w+\{(.*?)^\}", text):
+        lines += ["", f"## {heading}", ""] if heading else [cite(entry)]
+    return page(lines)
+
+
+def cite(entry: str) -> str:
+    """Return one entry of a BibTeX file as a bullet."""
+    key, _, rest = entry.partition(",\n")
+    of = {name: re.sub(r"[{}\\]", "", value) for name, value in re.findall(r"(?ms)^  (\w+) *= \{(.*?)\},?$", rest)}
+    names = [name.partition(",")[0].strip() for name in re.split(r"\s+and\s+", of["author"])]
+    who = ", ".join(names[:-1]) + " and " * (len(names) > 1) + names[-1]
+    issue = " ".join(filter(None, (of.get("volume"), of.get("number") and f"({of['number']})")))
+    venues = ("booktitle", "journal", "school", "institution", "publisher", "note")
+    where = " ".join(filter(None, (next((of[name] for name in venues if name in of), ""), issue)))
+    code = f"**{key}** " if key.isupper() else ""
+    link = f" [doi:{of['doi']}](https://doi.org/{quote(of['doi'])})" if "doi" in of else ""
+    title = f" *{of['title']}*." if "title" in of else ""
+    return f"- {code}{who} ({of['year']}).{title}{f' {where}.' * bool(where)}{link}"
+
+
 def page(lines: list[str]) -> str:
     """Return lines as a file, without blank lines one after the other."""
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
@@ -238,6 +271,7 @@ PAGES = {
     "command-line.md": command_line,
     "measures.md": measures,
     "glossary.md": glossary,
+    "bibliography.md": bibliography,
 }
 
 

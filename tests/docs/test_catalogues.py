@@ -49,7 +49,7 @@ PARTS = {name: part for name, part in parts(Policy, {}).items() if part is not P
 EXAMPLES = yaml.safe_load((DOCS / "policy_examples.yaml").read_text())
 
 
-@pytest.mark.parametrize("page", ["policy-keys.md", "command-line.md", "measures.md"])
+@pytest.mark.parametrize("page", ["policy-keys.md", "command-line.md", "measures.md", "bibliography.md"])
 def test_a_page_is_up_to_date(page: str) -> None:
     assert (DOCS / page).read_text() == program().PAGES[page](), "run: python docs/catalogues.py"
 
