@@ -17,7 +17,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks import case_study
 from benchmarks.case_study import BenchmarkError, Result
@@ -25,14 +24,13 @@ from benchmarks.measure import measure
 from privrisk_spark.extensions.attack.kernels.differences import Difference, LevelDifference, NumberDifference
 from privrisk_spark.extensions.attack.kernels.nearest import SearchedFile
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import FloatArray, IntArray
 
 RECORDS, COLUMNS = 10_000, 10
 LEAVES = (2, 5, 7, 10, 12, 16, 20, 40, 75, 100)
 KERNEL_SECONDS_AT_MOST, RELEASE_SECONDS_AT_MOST = 10.0, 120.0
 RELEASED = 1_000_000
 
-IntArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float64]
 
 _POLICY = ("decision=null", "guarantee.kind=k-anonymity", "guarantee.k=5", "guarantee.suppression_limit=0.05")
 _ATTACK = ("attack.intruder.levels={birthdate: 2}", "attack.exact_pairs=10000000000000")

@@ -31,6 +31,7 @@ from privrisk_spark.extensions.attack.kernels.nearest import Linked, SearchedFil
 from privrisk_spark.extensions.attack.kernels.patterns import ComparedFile
 from privrisk_spark.extensions.attack.kernels.recall import drawn_tuples, kept
 from privrisk_spark.hierarchies.hierarchy import Hierarchy
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 
 ROWS, SIZES, EXACT = 10_000, 4, 2_000
 COMPARISONS = 10_000
@@ -38,8 +39,6 @@ COMPARISONS = 10_000
 
 GENERALIZED, WRONG = 0.3, 0.02
 
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 Told = tuple[Linked, npt.NDArray[np.bool_]]
 
 

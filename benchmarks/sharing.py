@@ -29,6 +29,7 @@ import yaml
 from benchmarks import case_study
 from benchmarks.case_study import BenchmarkError, Result
 from benchmarks.measure import Measured, measure
+from privrisk_spark.kernels.arrays import LongArray
 from reproduce.generated.clustered import keyed_uniforms
 from reproduce.generated.network import SocialNetwork
 
@@ -44,8 +45,6 @@ TRADE_OFF = 0.3
 FLOOR_USERS = 32
 EDGES_AT_MOST = 300_000_000
 """Directed edges that a machine may hold: those of five million users."""
-
-LongArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,12 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from scipy import sparse
 
-LongArray = npt.NDArray[np.int64]
+from privrisk_spark.kernels.arrays import LongArray
 
 _AT_ONCE = 16
 _PAIRS = 2**13

@@ -31,7 +31,6 @@ from privrisk_spark.errors import (
     ReleasedError,
 )
 from privrisk_spark.extras import missing
-from privrisk_spark.reporting.guide import section_of, told
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.ownership import is_marked
 from privrisk_spark.storage.store import StorageError
@@ -237,6 +236,7 @@ def day_of(text: str | None, option: str = "--date") -> dt.date:
 
 
 def _end(error: PrivriskError, attempt: Attempt, log_format: LogFormat) -> NoReturn:
+    from privrisk_spark.reporting.guide import section_of
     from privrisk_spark.runs.progress import LOGGER
 
     of_engine = isinstance(error, EngineError | InternalError) and error.__cause__ is not None
@@ -315,6 +315,8 @@ def _kept_log(attempt: Attempt) -> Path | Location | None:
 
 
 def _line(error: PrivriskError) -> str:
+    from privrisk_spark.reporting.guide import told
+
     return told(error) + _frames(error)
 
 

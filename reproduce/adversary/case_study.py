@@ -26,12 +26,11 @@ from privrisk_spark.kernels.adversary.risk import (
     payoff_of_known,
     reidentification_probability,
 )
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from reproduce.adversary.regions import policy_regions
 from reproduce.generated.clustered import keyed_uniforms
 from reproduce.generated.registry import PRIOR, Law, Persons
 
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 Groups = tuple[LongArray, LongArray, LongArray]
 """Group size, people and records of each cell a record is in."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.reporting.numbers import percent, rounded
 from privrisk_spark.results.plots import Panel, Plot, Series, lines
 from reproduce.adversary.case_study import (
@@ -28,8 +28,6 @@ from reproduce.adversary.case_study import (
 )
 from reproduce.result import held_in_each
 from reproduce.texts import milliseconds
-
-FloatArray = npt.NDArray[np.float64]
 
 _NAMES = tuple(SETTINGS)
 _BY_SIZE = "candidates in the registry"

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark program uses
@@ -15,12 +14,12 @@ from pyspark.sql import types as T  # noqa: N812
 from privrisk_spark.engine.batches import Batches
 from privrisk_spark.engine.number_texts import text_of
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import LongArray
 from reproduce.generated.registry import OLDEST, RACES, YOUNGEST, Persons, Registry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LongArray = npt.NDArray[np.int64]
 
 ATTRIBUTES = ("age", "race", "sex")
 """Quasi-identifiers a policy must have, by these names."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.extensions.attack.kernels.agreement import LevelAgreement, LostWeight
 from privrisk_spark.extensions.attack.kernels.differences import Difference, LevelDifference, Reading
@@ -16,15 +15,12 @@ from privrisk_spark.extensions.attack.kernels.evidence import Found, found
 from privrisk_spark.extensions.attack.kernels.fellegi_sunter import fitted, started
 from privrisk_spark.extensions.attack.kernels.nearest import SearchedFile
 from privrisk_spark.extensions.attack.kernels.patterns import ComparedFile
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from reproduce.compare.learning import TRAINING, others_found
 from reproduce.compare.protecting import Protected
 from reproduce.deciding.subject import Subject
 from reproduce.recoding.algorithms import leaves_under
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.extensions.perturb.kernels.pram import perturbed
+from privrisk_spark.kernels.arrays import IntArray, LongArray
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from reproduce.deciding.sample import Sample
 from reproduce.deciding.subject import Subject
 from reproduce.generated.clustered import keyed_uniforms
 from reproduce.privacy.releases import Calibrated, Candidates, Public, public_schemes
 from reproduce.recoding.algorithms import Recoded, partitioned, searched
-
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 ANONYMITY = (2, 5, 10, 50)
 LOCAL = ("mondrian", "hilbert", "bang")

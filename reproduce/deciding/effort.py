@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from time import process_time
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.search.branch_and_bound import branch_and_bound
@@ -17,8 +17,6 @@ from privrisk_spark.kernels.search.node_search import aruba, btda
 from privrisk_spark.kernels.search.record import Answer, RecordLattice
 from reproduce.deciding.subject import Subject
 
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 Search = Callable[[RecordLattice, LeastRisk], Answer | None]
 
 MOST_CUBE = 8

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.reporting.numbers import percent, rounded
 from privrisk_spark.results.plots import Panel, Plot, Series, lines
 from reproduce.deciding.effort import SEARCHES, Effort, Sweep
@@ -20,8 +21,6 @@ from reproduce.deciding.risk_utility import MODELS, RiskUtility
 from reproduce.deciding.trade_offs import TradeOff
 from reproduce.result import LITTLE, MUCH, held_in_each, judged
 from reproduce.texts import all_but_ends_blank, least_to_most, milliseconds
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def plots(

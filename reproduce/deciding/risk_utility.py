@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE, Lattice
 from reproduce.deciding.every_node import ClassSizes
 from reproduce.deciding.sample import Sample
 from reproduce.deciding.subject import Subject
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 MODELS: tuple[RiskModel, ...] = ("I", "II", "III")
 

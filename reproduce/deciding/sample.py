@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.counting.consistent import consistent_at
 from privrisk_spark.kernels.disclosure.decisions import Decisions
 from privrisk_spark.kernels.disclosure.disclosure import Disclosure
@@ -18,9 +19,6 @@ from privrisk_spark.kernels.search.method import Search
 from privrisk_spark.kernels.search.table_search import decide
 from reproduce.deciding.subject import Subject
 
-BoolArray = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 Weights = tuple[FloatArray, ...]
 
 

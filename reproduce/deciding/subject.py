@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.errors import InputError
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.counting.consistent import Axis, SortedCounts
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.kernels.disclosure.sensitivity import harmonic_weights
@@ -23,10 +23,6 @@ from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.search.dictionary_view import DictionaryRows
 from privrisk_spark.kernels.search.record import RecordLattice
 from reproduce.generated.clustered import BalancedTree, clustered_table, keyed_uniforms
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 HEIGHTS = (1, 5)
 """Least and greatest height of a generated hierarchy (F12 §4.6)."""

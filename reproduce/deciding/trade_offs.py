@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from time import process_time
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.disclosure.objective import LeastRisk
 from privrisk_spark.kernels.lattice.lattice import TOLERANCE
 from privrisk_spark.kernels.numeric.min_cut import Network, minimum_cut
@@ -17,9 +17,6 @@ from privrisk_spark.kernels.search.enumeration import Nodes, enumerate_nodes
 from privrisk_spark.kernels.search.record import Answer, RecordLattice
 from reproduce.deciding.effort import MOST_CUBE, SEARCHES, compile_searches
 from reproduce.deciding.subject import Subject
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 METHODS = ("aggregate, cuts", "aggregate, enumeration", "ARUBA, cube", "ARUBA, swap", "branch and bound")
 """What is timed: the aggregate model twice, then the threshold model."""

@@ -26,10 +26,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.storage.directories import make_plainly
 from reproduce.generated.clustered import keyed_uniforms
-
-LongArray = npt.NDArray[np.int64]
 
 CIRCLE = 40
 DEGREE = 50

@@ -21,14 +21,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from reproduce.generated.clustered import keyed_uniforms
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 ROWS = 6_018_999
 """Rows of the registry in X15."""

@@ -6,15 +6,13 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.reporting.numbers import percent, rounded
 from privrisk_spark.results.plots import Panel, Plot, Series, lines
 from reproduce.privacy.sampling import ELL, LEVELS, WAYS, Compared, Unsampled, WorstCase
 from reproduce.result import LITTLE, MUCH, held_in_each, judged, undecided
 from reproduce.texts import least_to_most
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def plots(data: str, whole: Unsampled, epsilon: Compared, sampling: Compared, sizes: Compared) -> tuple[Plot, ...]:

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import FloatArray, IntArray, LongArray
 from privrisk_spark.kernels.counting.cell_index import CellIndex
 from privrisk_spark.kernels.dp.crowd import KEEP_UNIT, keep_numerator, least_crowd
 from privrisk_spark.kernels.dp.exponential import draw, objective, probabilities
@@ -21,10 +22,6 @@ from privrisk_spark.kernels.random.discrete_gaussian import Admission, calibrate
 from privrisk_spark.kernels.random.keyed import Streams, cell_messages
 from reproduce.deciding.subject import Subject
 from reproduce.generated.clustered import keyed_uniforms, simulation_key
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
-LongArray = npt.NDArray[np.int64]
 
 ADMITTING = Fraction(3, 10)
 """Share of epsilon that the admission gets."""

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import BoolArray, FloatArray, LongArray
 from privrisk_spark.kernels.as_published.algorithm6 import (
     drawing_epsilon,
     element_law,
@@ -29,10 +29,6 @@ from privrisk_spark.kernels.search.enumeration import Nodes
 from reproduce.deciding.subject import Subject
 from reproduce.privacy.counterexamples import chain_bound, footnote, removed, twin_chains, two_leaves
 from reproduce.privacy.releases import Calibrated, Candidates, Public, Released
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 EPSILONS = (Fraction(3, 4), Fraction(1), Fraction(3, 2), Fraction(2), Fraction(4))
 """Total epsilon; below ln 2 Algorithm 6 has no instance with half of the rows sampled."""

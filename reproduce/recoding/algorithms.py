@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from time import process_time
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import BoolArray, LongArray
 from privrisk_spark.kernels.lattice.levels import counted_from_root, steps_up
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
 from privrisk_spark.kernels.recoding.full_domain import FullDomain
@@ -18,9 +18,6 @@ from privrisk_spark.kernels.recoding.metrics import METRICS, Facts, Measured
 from privrisk_spark.kernels.recoding.problem import Problem, at_least
 from privrisk_spark.kernels.recoding.searches import SEARCHES
 from reproduce.deciding.subject import Subject
-
-BoolArray = npt.NDArray[np.bool_]
-LongArray = npt.NDArray[np.int64]
 
 COSTS = ("loss", "aecs", "dm", "ncp")
 """Metrics that are minimised and compared: all that classes with levels of their own have, too."""

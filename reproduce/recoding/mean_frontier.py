@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from privrisk_spark.kernels.arrays import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from privrisk_spark.kernels.arrays import LongArray
 from privrisk_spark.kernels.recoding.metrics import METRICS, Facts, order
 from privrisk_spark.kernels.recoding.problem import Problem, at_least
 from reproduce.deciding.subject import Subject
 from reproduce.recoding.algorithms import COSTS, measured_of
-
-LongArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

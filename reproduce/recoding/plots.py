@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-import numpy.typing as npt
-
+from privrisk_spark.kernels.arrays import FloatArray
 from privrisk_spark.kernels.recoding.local.algorithms import PARTITIONS
 from privrisk_spark.kernels.recoding.searches import SEARCHES
 from privrisk_spark.reporting.numbers import percent, rounded
@@ -20,7 +18,6 @@ from reproduce.recoding.risks import ByClasses, Frontier
 from reproduce.result import MUCH, held_in_each
 from reproduce.texts import all_but_ends_blank, least_to_most
 
-FloatArray = npt.NDArray[np.float64]
 OfClasses = Sequence[tuple[str, int, ByClasses]]
 
 K_LABEL = "k, rows of a class"

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from privrisk_spark.kernels.adversary.process import solve
 from privrisk_spark.kernels.adversary.risk import assess
+from privrisk_spark.kernels.arrays import FloatArray, LongArray
 from privrisk_spark.kernels.disclosure.risk import RiskModel
 from privrisk_spark.kernels.lattice.lattice import Lattice
 from privrisk_spark.kernels.numeric.distinct import distinct_rows
@@ -25,9 +25,6 @@ from reproduce.deciding.sample import Sample
 from reproduce.deciding.subject import Subject
 from reproduce.recoding.algorithms import Recoded
 from reproduce.recoding.mean_frontier import MeanFrontier
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 FLOORS = tuple(i / 10 for i in range(1, 10))
 """Least utilities of the optimal disclosures, as shares of the greatest."""

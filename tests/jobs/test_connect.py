@@ -144,7 +144,9 @@ def test_an_assessment_of_a_frame_and_a_private_release_in_python(
     assert "3c" * 8 not in done.stdout + done.stderr
 
 
-@pytest.mark.thorough("the other jobs run by the same client; tests/extensions/network/test_pipeline.py shares by joins")
+@pytest.mark.thorough(
+    "the other jobs run by the same client; tests/extensions/network/test_pipeline.py shares by joins"
+)
 def test_sharing_by_joins(client: Client, privrisk: Privrisk, tmp_path: Path) -> None:
     """Diffusion in a graph that no machine may hold: the same bytes as by this process."""
     del privrisk

@@ -28,8 +28,6 @@ from privrisk_spark.results.release import LinkageFacts, Section
 from privrisk_spark.results.trade_off import Evidence
 from privrisk_spark.stages.counting.dense_sorted import collect_counts, collect_held
 from privrisk_spark.stages.deciding.sampled import Sampling
-from privrisk_spark.stages.diagnostics.bound import BoundFacts, measure_bound
-from privrisk_spark.stages.diagnostics.linked_risk import collect_linkage, decided_records, enlarged_policy
 from privrisk_spark.tables.encode import dictionary_rows, id_of, identities
 
 if TYPE_CHECKING:
@@ -82,6 +80,7 @@ def measure_decisions(
         sections = [] if crossings is None else [crossings.section()]
     if linked is None and not estimated:
         return None, sections
+    from privrisk_spark.stages.diagnostics.linked_risk import decided_records
 
     rows = decided_records(scratch, encoded, policy, hierarchies)
     linkage = None
@@ -129,6 +128,8 @@ def linkage_facts(
     InputError
         If the counts are too large for the driver.
     """
+    from privrisk_spark.stages.diagnostics.linked_risk import collect_linkage, enlarged_policy
+
     larger, one = enlarged_policy(policy)
     if one.table is not None and any(name in one.table.columns for name in linked.hierarchies):
         everything = {**hierarchies, **linked.hierarchies}
@@ -193,6 +194,8 @@ def bound_facts(
     else:
         own = identities(estimate, of_estimate, policy, hierarchies, numbers=numbers)
     rows = dictionary_rows(encoded, true, of_true, hierarchies)
+
+    from privrisk_spark.stages.diagnostics.bound import measure_bound
 
     return measure_bound(
         decided,

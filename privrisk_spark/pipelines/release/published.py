@@ -11,8 +11,6 @@ from pyspark.sql import DataFrame
 from privrisk_spark.engine.fingerprints import collect_frame_digest
 from privrisk_spark.errors import ReleasedError, WithdrawnError
 from privrisk_spark.json_values import as_json
-from privrisk_spark.ledger.records import Reservation
-from privrisk_spark.ledger.request import lineage_name
 from privrisk_spark.pipelines.release.lake_output import check_staged
 from privrisk_spark.pipelines.release.opened import Opened, list_files
 from privrisk_spark.pipelines.release.written import Written
@@ -32,6 +30,7 @@ from privrisk_spark.storage.documents import write_json, write_text
 
 if TYPE_CHECKING:
     from privrisk_spark.ledger.charge import Charge
+    from privrisk_spark.ledger.records import Reservation
     from privrisk_spark.ledger.request import Request
 
 # The ledger's database is imported only for policies that name a ledger.
@@ -207,6 +206,7 @@ def charge_of(policy: Policy, place: Workplace, request: Request) -> Charge:
     """
     from privrisk_spark.ledger.charge import Charge
     from privrisk_spark.ledger.ledger import Ledger
+    from privrisk_spark.ledger.request import lineage_name
 
     assert policy.ledger is not None
     assert isinstance(policy.guarantee, DpGuarantee)

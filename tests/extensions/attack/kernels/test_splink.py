@@ -108,7 +108,8 @@ def of_splink(
 def test_parameters_and_weights_are_those_of_splink(ours: tuple[PatternCounts, np.ndarray]) -> None:
     """Both to within 1e-4, in weights 0.01 bits; the truth they both estimate is farther away.
 
-    With free u; fixed ones are held against those of the engine 'splink' in tests/extensions/attack/stages/test_by_splink.py.
+    With free u; fixed ones are compared with those of the engine 'splink' in
+    tests/extensions/attack/stages/test_by_splink.py.
     """
     counts, digits = ours
     start = started(counts, prior=1 / N)

@@ -360,7 +360,8 @@ def test_persons_of_a_release_of_ours(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough(
-    "tests/extensions/attack/pipeline/test_learning.py learns them of rows; tests/extensions/attack/stages/test_learned.py"
+    "tests/extensions/attack/pipeline/test_learning.py learns them of rows; "
+    "tests/extensions/attack/stages/test_learned.py"
 )
 def test_distances_are_learned_from_some_persons_and_find_others(run: Run, tmp_path: Path) -> None:
     """Standard weights find of the persons held out what a loop over their rows finds; nobody is in both samples."""

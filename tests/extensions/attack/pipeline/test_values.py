@@ -181,7 +181,10 @@ def classes_of(tmp_path: Path) -> dict[tuple[Any, ...], list[Any]]:
 
 @pytest.mark.parametrize(
     "kind",
-    ["k-anonymous", pytest.param("by risk", marks=pytest.mark.thorough("tests/extensions/attack/stages/test_classes.py"))],
+    [
+        "k-anonymous",
+        pytest.param("by risk", marks=pytest.mark.thorough("tests/extensions/attack/stages/test_classes.py")),
+    ],
 )
 def test_values_are_inferred_as_loops_over_the_classes_infer_them(
     privrisk: Privrisk, anonymous: Released, made: Release, tmp_path: Path, kind: str
@@ -621,7 +624,8 @@ def test_all_that_can_be_tried_is_tried_and_the_rest_is_said(
     [
         "a share",
         pytest.param(
-            "a table of his own", marks=pytest.mark.thorough("tests/extensions/attack/pipeline/test_run.py has such an intruder")
+            "a table of his own",
+            marks=pytest.mark.thorough("tests/extensions/attack/pipeline/test_run.py has such an intruder"),
         ),
     ],
 )
