@@ -42,6 +42,10 @@ HIERARCHIES = {
     "tree": {"tree": {"*": {"more": ["10", "34"], "less": ["-5", "0"]}}},
     "widths": {"intervals": {"widths": [10]}},
     "domain": {"intervals": {"widths": [10], "domain": [-10, 40]}},
+    "cuts": {"intervals": {"cuts": [[0, 20]], "domain": [-10, 40]}},
+    "order": {"order": {"values": ["-5", "0", "10", "34"], "fanouts": [2]}},
+    "file": {"file": "tree.csv"},
+    "tree_file": {"tree_file": "tree.yaml"},
     "halves": {"intervals": {"widths": [10], "domain": [-10, 40], "unit": 0.5}},
 }
 
@@ -59,7 +63,12 @@ def codes_of(rows: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("hierarchy", HIERARCHIES)
-def test_encode_one_number_of_any_type_gives_one_code(spark: Any, hierarchy: str) -> None:
+def test_encode_one_number_of_any_type_gives_one_code(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hierarchy: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tree.csv").write_text("10;more;*\n34;more;*\n-5;less;*\n0;less;*\n")
+    Path("tree.yaml").write_text("'*': {more: [10, 34], less: [-5, 0]}\n")
     pairs = [(a, b) for a, b in itertools.product(FORMS, repeat=2) if {a, b} & {"int", "double", "decimal", "long"}]
     pairs = pairs if hierarchy == "flat" else pairs[::5]
     for table, other in [*pairs, *[("text", "exponent")] * ("intervals" in HIERARCHIES[hierarchy])]:
