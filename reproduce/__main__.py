@@ -13,8 +13,6 @@ import typer
 from privrisk_spark.cli.attempt import Attempt, attempted, day_of
 from privrisk_spark.cli.options import LogFormat
 from privrisk_spark.cli.printing import echo
-from privrisk_spark.engine.failures import named as named_errors
-from privrisk_spark.engine.session import held
 from privrisk_spark.errors import ConfigError, Fault
 from privrisk_spark.policy.policy import Policy
 from privrisk_spark.runs.places import ResultPlace
@@ -48,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     options = options_parser(asked.experiment).parse_intermixed_args(asked.options)
     name = "experiments" if asked.experiment == "all" else asked.experiment
+    from privrisk_spark.engine.failures import named as named_errors
+
     try:
         with attempted(name, LogFormat.text) as attempt, named_errors():
             policy, day = _read(attempt, options)
@@ -99,7 +99,9 @@ def _session(policy: Policy | None) -> Iterator[SparkSession | None]:
     if policy is None:
         yield None
         return
-    with held(None, "privrisk experiments", encrypt=False) as (spark, _):
+    from privrisk_spark.engine.session import held
+
+    with held(None, "privrisk experiments", encrypt=False, engine=policy.run.engine) as (spark, _):
         yield spark
 
 

@@ -20,7 +20,7 @@ from privrisk_spark.pipelines.run import Announce, start_run
 from privrisk_spark.planning.decisions.registry import decision_of
 from privrisk_spark.planning.dictionaries import axes
 from privrisk_spark.planning.disclosure import disclosure_of
-from privrisk_spark.planning.places import check_private_place
+from privrisk_spark.planning.places import all_dictionaries, check_private_place
 from privrisk_spark.planning.rules import Recoding
 from privrisk_spark.planning.schemes import fitted_partition, fitted_scheme, population_of
 from privrisk_spark.policy.anonymity import KAnonymityGuarantee
@@ -120,7 +120,7 @@ def fit(
     ) as run:
         policy, scratch, progress = run.policy, run.scratch, run.progress
         with progress.stage("read") as stage:
-            sources = open_sources(spark, policy, table, policy.dictionaries)
+            sources = open_sources(spark, policy, table, all_dictionaries(policy), recode=True)
             hierarchies = open_hierarchies(policy, sources)
             people = population_of(policy)
             recoding = decision_of(policy).procedure(hierarchies)

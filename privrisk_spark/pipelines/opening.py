@@ -170,6 +170,7 @@ def open_sources(
     dictionaries: Sequence[OneDictionary] = (),
     *,
     release: bool = False,
+    recode: bool = False,
     inspection: Inspection = FIRST_ERROR,
 ) -> Sources:
     """Open the table and its dictionaries, and refuse those of which not every row and value can be read.
@@ -183,7 +184,9 @@ def open_sources(
     table : DataFrame or None
         Read instead of the policy's table.
     release : bool
-        Also recode kept columns, open the linkage table, and require the rows that ``checks.complete`` names.
+        Also open the linkage table, and require the rows that ``checks.complete`` names.
+    recode : bool
+        Also recode kept columns, as they are released.
     inspection : Inspection, optional
         Collects errors.
 
@@ -193,7 +196,7 @@ def open_sources(
         If one cannot be opened, or its columns are not those of the policy.
     """
     at, private = inspection.at, policy.guarantee.private
-    opened = _open_table(spark, policy, table, release=release, inspection=inspection)
+    opened = _open_table(spark, policy, table, recode=recode, inspection=inspection)
     external = {}
     for one in dictionaries:
         if one.table is not None:
@@ -233,7 +236,7 @@ def open_sources(
 
 
 def _open_table(
-    spark: SparkSession, policy: Policy, table: DataFrame | None, *, release: bool, inspection: Inspection
+    spark: SparkSession, policy: Policy, table: DataFrame | None, *, recode: bool, inspection: Inspection
 ) -> OpenTable | None:
     """Open the table; an inspection goes on with one whose columns have faults."""
     if table is None:
@@ -249,7 +252,7 @@ def _open_table(
         check_columns(opened.rows, policy)
         n_columns = len(table.columns)
         inspection.note("columns", f"each of the table's {n_columns} columns has a role, and a type that fits it")
-        if release:
+        if recode:
             opened = replace(opened, rows=recoded(opened.rows, policy))
     return opened
 

@@ -313,6 +313,7 @@ class GlobalDp(DpGuarantee):
 
     unused: ClassVar[Mapping[str, str]] = {
         **DpGuarantee.unused,
+        "decision": "one scheme is drawn for all records",
         "dictionary": "mode 'global' looks no value up",
         "counting.plan": "mode 'global' counts cells of candidates",
     }

@@ -43,7 +43,7 @@ def sections_of(policy: BaseModel) -> dict[str, Section]:
     ----------
     policy : Policy
     """
-    return {one.section: given for one in EXTENSIONS if (given := getattr(policy, one.section)) is not None}
+    return {one.section: given for one in EXTENSIONS if (given := getattr(policy, one.section, None)) is not None}
 
 
 class SectionOf:

@@ -116,11 +116,11 @@ def partition_values(
     for column in columns:
         if not isinstance(types.get(column), tuple(map(type, NAMES.values()))):
             return None
-        given = pa.array([of_file[column] for of_file in texts], pa.string())
         try:
+            given = pa.array([of_file[column] for of_file in texts], pa.string())
             found = given.cast(to_arrow_type(types[column]))
             values[column] = found.to_pylist()
-        except (ValueError, OverflowError):  # a text that is none of the type, or no date of Python's
+        except (ValueError, OverflowError):  # no UTF-8, a text that is none of the type, or no date of Python's
             return None
         # Other readers take 007, 0x7 and True for texts.
         if not found.cast(pa.string()).equals(given):

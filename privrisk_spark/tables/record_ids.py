@@ -73,7 +73,7 @@ def contents_of(columns: Sequence[pa.ChunkedArray]) -> pa.Array:
     Parameters
     ----------
     columns : sequence of pyarrow.ChunkedArray
-        Values that :func:`privrisk_spark.tables.sources.as_texts` writes as Spark does.
+        Values that :func:`privrisk_spark.engine.number_texts.as_texts` writes as Spark does.
 
     Returns
     -------

@@ -575,3 +575,22 @@ def test_python_fits_and_approves_what_the_commands_do(spark: Any, policy: Make,
         assert temporary.levels == found.levels
         kept = temporary.place
     assert not kept.exists()
+
+
+def test_fit_of_a_recoded_column_counts_its_released_values(tmp_path: Path) -> None:
+    """Pay of 1001, 1002 and 1003 is released as 1000: one value, so that p-sensitivity needs coarser ages."""
+    import pyarrow.csv as pc
+
+    ages = [31, 31, 31, 32, 32, 32, 33, 33, 33, 34, 34, 34]
+    pays = [1001, 1002, 1003, 2001, 2002, 2003, 1001, 2002, 1003, 1001, 2002, 2003]
+    pc.write_csv(pa.table({"age": ages, "pay": pays}), tmp_path / "table.csv")
+    policy = pr.Policy(
+        table={"path": str(tmp_path / "table.csv"), "format": "csv", "options": {"header": True}},
+        columns={
+            "age": {"role": "quasi-identifier", "hierarchy": {"intervals": {"widths": [2, 10], "domain": [30, 39]}}},
+            "pay": {"role": "sensitive", "release": {"round": 1000}, "read": {"cast": "integer"}},
+        },
+        guarantee={"kind": "k-anonymity", "k": 3, "also": [{"p_sensitivity": {"column": "pay", "p": 2}}]},
+    )
+    with pr.fit(None, policy) as fitted:
+        assert "{'age': 2}" in repr(fitted)

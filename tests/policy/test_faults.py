@@ -477,6 +477,12 @@ def test_parse_with_several_wrong_keys_reports_every_fault_at_once() -> None:
     assert list(found) == [*(path for path, _ in wrong), "output.vault"]
 
 
+def test_parse_with_a_wrong_key_reports_the_faults_of_sections_of_extensions() -> None:
+    sharing = {"edges": {"path": "edges.csv"}, "model": {"kind": "modified-aggregate", "kappa": 0.5}}
+    found = faults(changed(RISK, ("atack", {}), ("sharing", sharing), ("table.record_id", DROP)))
+    assert {"atack", "sharing.model.kappa", "table.record_id"} <= set(found)
+
+
 @pytest.mark.parametrize(
     ("change", "path"),
     [

@@ -59,7 +59,9 @@ def open_run(
     inspection : Inspection, optional
         Collects errors.
     """
-    sources = open_sources(spark, policy, table, all_dictionaries(policy), release=True, inspection=inspection)
+    sources = open_sources(
+        spark, policy, table, all_dictionaries(policy), release=True, recode=True, inspection=inspection
+    )
     # Masked values are values: no hierarchy is looked at.
     masked = not policy.guarantee.generalizes
     hierarchies = {} if masked else open_hierarchies(policy, sources, inspection=inspection)

@@ -11,6 +11,7 @@ from privrisk_spark.policy.policy import Policy
 def find_drawn_faults(policy: Policy) -> Iterable[Fault]:
     """Yield the errors of columns and risk if each record's generalization is drawn."""
     kind = policy.guarantee.kind
+    reason = ", because an error about a rare value reveals it" if policy.guarantee.private else ""
     for name in policy.kept_columns:
         yield Fault(
             f"columns.{name}",
@@ -23,8 +24,7 @@ def find_drawn_faults(policy: Policy) -> Iterable[Fault]:
                 choices = "'suppress', 'own-value' or 'wildcard'" if key == "nulls" else "'suppress'"
                 yield Fault(
                     f"columns.{name}.{key}",
-                    f"'{given}' is not available when guarantee.kind is '{kind}', because an error about a rare value "
-                    f"reveals it. Fix: choose {choices}",
+                    f"'{given}' is not available when guarantee.kind is '{kind}'{reason}. Fix: choose {choices}",
                 )
     if policy.risk.model == "III":
         yield Fault(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -34,7 +35,7 @@ from privrisk_spark.policy.sensitivity import (
     WeighedSensitivity,
 )
 from privrisk_spark.policy.values import Reading
-from privrisk_spark.registry import EXTENSIONS, MODELS, load
+from privrisk_spark.registry import EXTENSIONS, MODELS, Extension, load
 
 
 def impossible(policy: Policy, *, releasing: bool = True, partial: bool = False) -> Iterable[Fault]:
@@ -53,11 +54,10 @@ def impossible(policy: Policy, *, releasing: bool = True, partial: bool = False)
             yield from rule(policy)
 
 
-def _impossible_sections(policy: Policy) -> Iterable[Fault]:
-    """Yield the faults of sections that extensions declare."""
-    for one in EXTENSIONS:
-        if one.section in sections_of(policy):
-            yield from one.load("rules", "find_faults")(policy)
+def _find_faults_of(extension: Extension, policy: Policy) -> Iterable[Fault]:
+    """Yield the faults of the section that an extension declares."""
+    if extension.section in sections_of(policy):
+        yield from extension.load("rules", "find_faults")(policy)
 
 
 def _impossible_checks(policy: Policy) -> Iterable[Fault]:
@@ -396,7 +396,7 @@ _RULES: tuple[Callable[[Policy], Iterable[Fault]], ...] = (
     impossible_scratch,
     impossible_targets,
     impossible_assessment,
-    _impossible_sections,
+    *(functools.partial(_find_faults_of, one) for one in EXTENSIONS),
     _impossible_completeness,
     _impossible_checks,
     _impossible_decision,

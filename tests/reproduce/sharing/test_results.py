@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from privrisk_spark.results.experiment import Claim
 
+from reproduce.result import Claim
 from reproduce.run import Experiment
 from reproduce.sharing import diffusing, experiment
 from reproduce.sharing.aggregate import EXACT, LAYERS, LEFT_OUT, LETTER

@@ -82,8 +82,8 @@ def placed(records: Batches, classes: StoredClasses, names: Sequence[str]) -> Ba
         ``record_id``, and columns of nodes, negative or missing for a record the release lacks.
     classes : StoredClasses
         Of the rows the release shows; or, where rows overlap and an intruder cannot tell which class somebody is in,
-        of the tuples he knows, of which :func:`~privrisk_spark.extensions.attack.stages.classes.candidates` has the
-        values.
+        of the tuples he knows, with the values of
+        :mod:`~privrisk_spark.extensions.attack.stages.classes`.
     names : sequence of str
         ``n<j>`` for the former, ``q<j>`` for the latter.
 

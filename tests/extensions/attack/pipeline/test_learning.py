@@ -92,7 +92,7 @@ def of_match_weights(document: Row, parameters: Row) -> dict[tuple[Any, ...], Ro
 
 
 @pytest.mark.thorough(
-    "test_probabilities_of_agreement_are_found_without_a_known_pair; tests/kernels/linkage/ assigns one to one"
+    "test_probabilities_of_agreement_are_found_without_a_known_pair; tests/extensions/attack/kernels assigns one to one"
 )
 def test_each_of_different_people_is_linked_to_the_own_row_and_no_other(run: Run, tmp_path: Path) -> None:
     """Of 60 different people 20 are not in the table that is shown: 40 links are right, whoever takes the others'.
@@ -189,7 +189,7 @@ def test_agreement_on_a_rare_town_weighs_more(run: Run, tmp_path: Path) -> None:
     assert "agreement on a rare value weighs more than on a frequent one: town" in " ".join(document["notes"])
 
 
-@pytest.mark.thorough("tests/extensions/attack/stages/test_learned.py; tests/kernels/linkage/learned")
+@pytest.mark.thorough("tests/extensions/attack/stages/test_learned.py; tests/extensions/attack/kernels/learned")
 def test_what_decides_is_learned_and_holds_of_others(run: Run) -> None:
     """Only town, job and pet tell anything; the standard weights are misled by a column that is noise."""
     rows, shown = files(600, {"town": 1.0, "job": 1.0, "pet": 1.0, "noise": 0.0})

@@ -557,7 +557,7 @@ def test_what_is_attacked_is_no_part_of_a_release(policy: Make) -> None:
     assert plain.digest() == tried.digest()
 
 
-@pytest.mark.thorough("tests/stages/attacking/ deals the rows otherwise")
+@pytest.mark.thorough("tests/extensions/attack/stages deals the rows otherwise")
 def test_a_sample_is_the_same_however_the_table_lies(policy: Make, attack: Attack, tmp_path: Path) -> None:
     rows = table(300)
     asked = {"protected": masked(tmp_path, rows), "intruder": {"share": 0.3, "seed": 7}}
