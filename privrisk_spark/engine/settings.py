@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -222,7 +222,7 @@ def fixed(table: DataFrame) -> DataFrame:
         try:
             if "spark.sql.caseSensitive" in own:
                 _refuse_twins(table)
-            files = table.inputFiles()
+            files = input_files(table)
             computed = write_to_memory(table) if is_embedded(spark) else table.localCheckpoint(eager=True)
             _READ[computed] = files
             return computed
@@ -233,11 +233,24 @@ def fixed(table: DataFrame) -> DataFrame:
 
 
 _READ: WeakKeyDictionary[DataFrame, list[str]] = WeakKeyDictionary()
-"""Files of the frames that were computed, which themselves know of none any more."""
+"""Files of the frames that were computed or that tasks read, of which Spark lists none."""
+
+
+def remember_files(frame: DataFrame, files: Iterable[str]) -> DataFrame:
+    """Return a frame whose files Spark does not list, so that :func:`input_files` returns them.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    files : iterable of str
+        URIs.
+    """
+    _READ[frame] = list(files)
+    return frame
 
 
 def input_files(frame: DataFrame) -> list[str]:
-    """Return the URIs of the files a frame reads, or was computed from by :func:`fixed`."""
+    """Return the URIs of the files a frame reads, or was made from: see :func:`remember_files` and :func:`fixed`."""
     return _READ[frame] if frame in _READ else frame.inputFiles()
 
 

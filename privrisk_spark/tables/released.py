@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.formulas import quoted_names, without_quoted_formulas
 from privrisk_spark.engine.number_texts import column
+from privrisk_spark.engine.settings import remember_files
 from privrisk_spark.errors import EngineError, InternalError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output
@@ -125,12 +126,16 @@ def read_published(
         If there are none, or they are not as they were published.
     """
     if not data.remote:
-        return read_back(spark, output, Path(data.path), partitions)
+        directory = Path(data.path).absolute()
+        frame = read_back(spark, output, directory, partitions)
+        return remember_files(frame, (file.as_uri() for file in files_below(directory)))
+    files = object_files(Table(path=str(data), format=output.format), key=key)
     if output.format == "csv":
-        files = object_files(Table(path=str(data), format="csv"), key=key)
-        return _read_csv(spark, output, files, ObjectFile.reader, partitions.columns, where=f"{key}: '{data}'")
-    frame = object_frame(spark, Table(path=str(data)), key=key, partitions=partitions.fields)
-    return frame.select(*map(column, partitions.columns)) if partitions.types else frame
+        frame = _read_csv(spark, output, files, ObjectFile.reader, partitions.columns, where=f"{key}: '{data}'")
+    else:
+        frame = object_frame(spark, Table(path=str(data)), key=key, partitions=partitions.fields)
+        frame = frame.select(*map(column, partitions.columns)) if partitions.types else frame
+    return remember_files(frame, (str(file.root.below(file.key)) for file in files))
 
 
 def parts_at(spark: SparkSession, directory: Location, schema: T.StructType | None = None) -> DataFrame:

@@ -23,6 +23,7 @@ from pyspark.sql import types as T
 import privrisk_spark as pr
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.policy import reading
+from privrisk_spark.policy.policy import Output
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -543,6 +544,20 @@ def test_a_run_never_writes_onto_its_input(table: DataFrame, policy: pr.Policy, 
     read = table.sparkSession.read.parquet(str(tmp_path / "files"))
     with pytest.raises(pr.errors.ConfigError, match=r"^output.path: must be neither the files of the given frame"):
         pr.release(read, policy, output=tmp_path / "files", vault=tmp_path / "vault")
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_release_of_the_data_of_a_release_into_its_place_is_refused(
+    table: DataFrame, policy: pr.Policy, tmp_path: Path, form: str
+) -> None:
+    """Also of CSV, of which Spark lists no files, because tasks read them."""
+    places = {"path": str(tmp_path / "out"), "vault": str(tmp_path / "vault"), "format": form}
+    own = policy.model_copy(update={"output": Output.model_validate(places)})
+    with pr.release(table, own, run_id="r1") as done:
+        columns = {name: {"role": "quasi-identifier", "hierarchy": {"flat": {}}} for name in done.data.columns}
+        again = pr.Policy(columns=columns, decision={"utility_at_least": 0}, output=places)
+        with pytest.raises(pr.errors.ConfigError, match=r"^output.path: must be neither the files of the given frame"):
+            pr.release(done.data, again, run_id="r2")
 
 
 def test_what_a_release_lacks_is_named(table: DataFrame, temporary: Path) -> None:

@@ -28,6 +28,7 @@ from typer.testing import CliRunner
 from benchmarks.s3_server import BUCKET, SECRET
 from privrisk_spark.cli.app import app
 from privrisk_spark.engine.batches import Batches
+from privrisk_spark.engine.settings import input_files
 from privrisk_spark.policy.policy import Output
 from privrisk_spark.storage.locations import Location
 from privrisk_spark.storage.objects import ObjectStore
@@ -209,7 +210,10 @@ def test_a_release_in_a_store_is_that_of_a_disk_but_for_its_place(
     assert [path.name for path in (ran.root / "vault").rglob(".*")] == [MARKER], "nothing else is left in the vault"
     places = Output(path=output, vault="v", format=written)
     at, parts = store.location.below("out/releases/r1/data"), Partitions.of_manifest(manifest)
-    rows = read_published(spark, places, at, key="output.path", partitions=parts).toArrow()
+    frame = read_published(spark, places, at, key="output.path", partitions=parts)
+    assert input_files(frame), "a run must not write onto what it reads"
+    assert all(one.startswith(str(at)) for one in input_files(frame))
+    rows = frame.toArrow()
     assert rows.column_names == [one["name"] for one in manifest["columns"]]
     assert rows.num_rows == manifest["rows"]
     # A ledger compares what is asked for by the letter.
