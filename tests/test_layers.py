@@ -46,7 +46,7 @@ LINES: Mapping[str, int] = {
     "api": 2_590,
     "audit": 569,
     "cli": 1_813,
-    "engine": 3_634,
+    "engine": 3_621,
     "hierarchies": 2_230,
     "kernels": 26_980,
     "ledger": 5_052,
@@ -58,7 +58,7 @@ LINES: Mapping[str, int] = {
     "runs": 2_953,
     "stages": 11_937,
     "storage": 5_075,
-    "tables": 5_681,
+    "tables": 5_676,
 }
 """Most lines of each package of the core, "" for the modules at its top; ``test_size.py`` counts them.
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -222,9 +222,8 @@ def fixed(table: DataFrame) -> DataFrame:
         try:
             if "spark.sql.caseSensitive" in own:
                 _refuse_twins(table)
-            files = input_files(table)
             computed = write_to_memory(table) if is_embedded(spark) else table.localCheckpoint(eager=True)
-            _READ[computed] = files
+            FILES_OF[computed] = input_files(table)
             return computed
         finally:
             with _CHANGED:
@@ -232,26 +231,13 @@ def fixed(table: DataFrame) -> DataFrame:
                 _CHANGED.notify_all()
 
 
-_READ: WeakKeyDictionary[DataFrame, list[str]] = WeakKeyDictionary()
-"""Files of the frames that were computed or that tasks read, of which Spark lists none."""
-
-
-def remember_files(frame: DataFrame, files: Iterable[str]) -> DataFrame:
-    """Return a frame whose files Spark does not list, so that :func:`input_files` returns them.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    files : iterable of str
-        URIs.
-    """
-    _READ[frame] = list(files)
-    return frame
+FILES_OF: WeakKeyDictionary[DataFrame, list[str]] = WeakKeyDictionary()
+"""URIs of the files of frames of which Spark lists none: they were computed, or tasks read them."""
 
 
 def input_files(frame: DataFrame) -> list[str]:
-    """Return the URIs of the files a frame reads, or was made from: see :func:`remember_files` and :func:`fixed`."""
-    return _READ[frame] if frame in _READ else frame.inputFiles()
+    """Return the URIs of the files a frame reads, or those of :data:`FILES_OF`."""
+    return FILES_OF[frame] if frame in FILES_OF else frame.inputFiles()
 
 
 def _refuse_twins(table: DataFrame) -> None:

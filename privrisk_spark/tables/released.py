@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from privrisk_spark.engine.embedded import is_embedded
 from privrisk_spark.engine.formulas import quoted_names, without_quoted_formulas
 from privrisk_spark.engine.number_texts import column
-from privrisk_spark.engine.settings import remember_files
+from privrisk_spark.engine.settings import FILES_OF
 from privrisk_spark.errors import EngineError, InternalError
 from privrisk_spark.policy.dictionaries import Table
 from privrisk_spark.policy.policy import Output
@@ -90,9 +90,6 @@ class Partitions:
         return found
 
 
-_NONE = Partitions()
-
-
 def no_rows(spark: SparkSession, file: Path, partitions: Partitions) -> DataFrame:
     """Return a frame with the columns of a staged Parquet file, and of its directories, and no rows.
 
@@ -105,7 +102,7 @@ def no_rows(spark: SparkSession, file: Path, partitions: Partitions) -> DataFram
 
 
 def read_published(
-    spark: SparkSession, output: Output, data: Location, *, key: str, partitions: Partitions = _NONE
+    spark: SparkSession, output: Output, data: Location, *, key: str, partitions: Partitions
 ) -> DataFrame:
     """Open a release's data where they were published.
 
@@ -126,16 +123,17 @@ def read_published(
         If there are none, or they are not as they were published.
     """
     if not data.remote:
-        directory = Path(data.path).absolute()
-        frame = read_back(spark, output, directory, partitions)
-        return remember_files(frame, (file.as_uri() for file in files_below(directory)))
+        frame = read_back(spark, output, Path(data.path), partitions)
+        FILES_OF[frame] = [file.absolute().as_uri() for file in files_below(Path(data.path))]
+        return frame
     files = object_files(Table(path=str(data), format=output.format), key=key)
     if output.format == "csv":
         frame = _read_csv(spark, output, files, ObjectFile.reader, partitions.columns, where=f"{key}: '{data}'")
     else:
         frame = object_frame(spark, Table(path=str(data)), key=key, partitions=partitions.fields)
         frame = frame.select(*map(column, partitions.columns)) if partitions.types else frame
-    return remember_files(frame, (str(file.root.below(file.key)) for file in files))
+    FILES_OF[frame] = [str(file.root.below(file.key)) for file in files]
+    return frame
 
 
 def parts_at(spark: SparkSession, directory: Location, schema: T.StructType | None = None) -> DataFrame:
@@ -161,8 +159,7 @@ def read_csv_parts(
 
     The columns are those of the release, in their order.
     """
-    where = "output.path: the release that was written"
-    return _read_csv(spark, output, names, directory.path, columns, where=where)
+    return _read_csv(spark, output, names, directory.path, columns, where="output.path: the release that was written")
 
 
 def _read_csv(
@@ -180,7 +177,7 @@ def _read_csv(
     return without_quoted_formulas(csv_frame(spark, files, opened, quoted_names(columns), where=where))
 
 
-def read_back(spark: SparkSession, output: Output, directory: Path, partitions: Partitions = _NONE) -> DataFrame:
+def read_back(spark: SparkSession, output: Output, directory: Path, partitions: Partitions) -> DataFrame:
     """Open staged data as a consumer would."""
     _refuse_missing(directory)
     if output.format == "csv":
@@ -193,15 +190,12 @@ def read_back(spark: SparkSession, output: Output, directory: Path, partitions: 
         rows = files_frame(spark, files, key="output.path", partitions=partitions.fields)
         return rows.select(*map(column, partitions.columns))
     if partitions.types:
-        held = from_arrow_schema(
-            pq.read_schema(next(file for file in files_below(directory) if file.suffix == ".parquet")),
-            prefer_timestamp_ntz=True,
-        )
+        file = next(file for file in files_below(directory) if file.suffix == ".parquet")
+        held = from_arrow_schema(pq.read_schema(file), prefer_timestamp_ntz=True)
         fields = [one for one in held.fields if one.name not in partitions.types]
         read = spark.read.schema(T.StructType([*fields, *partitions.fields])).parquet(str(directory))
         return read.select(*map(column, partitions.columns))
-    frame = plain_frame(spark, Table(path=str(directory)))
-    return spark.read.parquet(str(directory)) if frame is None else frame
+    return plain_frame(spark, Table(path=str(directory))) or spark.read.parquet(str(directory))
 
 
 def _refuse_missing(directory: str | Path) -> None:

@@ -126,7 +126,7 @@ def test_partitioned_rows_are_those_of_the_same_release_and_have_the_same_bytes_
         assert not set(by) & set(pq.read_schema(directory / entry["name"]).names)
     assert all(name.count("/") == len(by) for name in there)
     # Read as anybody would, by an explicit schema, and by our own way.
-    expected = read_back(spark, plain.places, tmp_path / "plain")
+    expected = read_back(spark, plain.places, tmp_path / "plain", Partitions())
     kinds = {field.name: field for field in expected.schema}
     schema = T.StructType([*[kinds[name] for name in kinds if name not in by], *[kinds[name] for name in by]])
     if not is_embedded(spark):

@@ -258,7 +258,7 @@ def test_nested_and_inexact_values_are_released_as_they_are(spark, tmp_path):
         for r in rows
     ]
     assert sorted(map(repr, found)) == sorted(map(repr, wanted))
-    spark_reads = read_back(spark, policy.output, tmp_path / "0")
+    spark_reads = read_back(spark, policy.output, tmp_path / "0", Partitions())
     assert spark_reads.count() == 150
 
 
